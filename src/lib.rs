@@ -1,1 +1,4 @@
-
+//! akashik-hub
+#![warn(missing_docs)]
+pub mod limits;
+pub mod protocol;

@@ -1,0 +1,105 @@
+//! Every bound of the hub, with its unit in its name and its reason beside it.
+//!
+//! Those that an operator may change are defaults of the configuration (see `config`); the rest are fixed.
+
+/// One past the greatest epoch: integers below it are exact in every JSON reader (section 2).
+pub const EPOCH_CEILING: u64 = 1 << 53;
+
+/// Longest agent, message, session or task id, and longest role or interest: long enough for a UUID with a
+/// prefix, short enough that ids cannot be used to fill memory.
+pub const ID_MAX_BYTES: usize = 256;
+
+/// How far ahead of the Field's clock a message's epoch may be (section 2, hostile clocks). Configurable.
+pub const EPOCH_LEAD_MAX: u64 = 1_000_000;
+
+/// Longest content of a unit (section 3). Configurable.
+pub const CONTENT_MAX_BYTES: usize = 256 * 1024;
+
+/// Most relations of a unit (section 3). Configurable.
+pub const RELATIONS_MAX: usize = 64;
+
+/// Most evidence items, and most assumptions, of a unit (section 3). Configurable.
+pub const EVIDENCE_MAX: usize = 64;
+
+/// Most interests of an agent: they all take part in every ATTUNE of its.
+pub const INTERESTS_MAX: usize = 64;
+
+/// Greatest `max_units` of a scope (section 5).
+pub const MAX_UNITS_MAX: u64 = 1_000;
+
+/// Most conflicts in an ATTUNE response (section 7).
+pub const ATTUNE_CONFLICTS_MAX: usize = 100;
+
+/// Most events in a REPLAY response (section 7). Configurable.
+pub const REPLAY_EVENTS_MAX: usize = 10_000;
+
+/// Largest REPLAY response (section 7). Configurable.
+pub const REPLAY_MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Longest timeline that `summary` depth lists in full; above it only the turning points are listed, so
+/// that the depth that is suggested after `REPLAY_TOO_LARGE` stays readable.
+pub const REPLAY_SUMMARY_EVENTS_MAX: usize = 1_000;
+
+/// Messages remembered for repeats, at least (section 2, idempotency).
+pub const REMEMBERED_MESSAGES_MIN: usize = 100_000;
+
+/// How long messages are remembered for repeats, at least (section 2, idempotency).
+pub const REMEMBERED_AGE_MIN_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// How long an agent whose connection dropped may take to return (section 4). Configurable.
+pub const GRACE_MS: u64 = 30_000;
+
+/// How many epochs are reserved ahead of use (section 2, restart). A crash skips at most this many numbers;
+/// while the disk is full, this many reads can still be answered.
+pub const RESERVE_EPOCHS: u64 = 10_000;
+
+/// Requests that may wait for a Field's actor; beyond it the doors wait, so memory stays bounded.
+pub const ACTOR_QUEUE: usize = 4_096;
+
+/// Requests that the actor takes up at a time before it looks at the log thread again.
+pub const ACTOR_TURN: usize = 256;
+
+/// Most entries in one transaction: bounds its time and its memory.
+pub const BATCH_ENTRIES_MAX: usize = 4_096;
+
+/// How long a door waits for room in the actor's queue before it answers `OVERLOADED`.
+pub const QUEUE_PATIENCE_MS: u64 = 5_000;
+
+/// Largest HTTP body and largest WebSocket message (wire, sections 1 and 2). Configurable.
+pub const MESSAGE_MAX_BYTES: usize = 1024 * 1024;
+
+/// Requests of one WebSocket connection that may be in flight (wire, section 2).
+pub const IN_FLIGHT_MAX: usize = 256;
+
+/// Invalid frames in a row after which a WebSocket connection is closed (wire, section 2).
+pub const BAD_FRAMES_MAX: u32 = 20;
+
+/// WebSocket outbound bound per connection (wire, section 2).
+pub const OUTBOX_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// How often the hub pings a WebSocket peer (wire, section 2). Configurable.
+pub const HEARTBEAT_MS: u64 = 20_000;
+
+/// How long nothing at all may be heard from a WebSocket peer (wire, section 2). Configurable.
+pub const SILENCE_MAX_MS: u64 = 60_000;
+
+/// How long a peer may take no bytes while output is pending (wire, section 2).
+pub const STALL_MAX_MS: u64 = 30_000;
+
+/// How long a shutdown waits for what is in flight (wire, section 1).
+pub const DRAIN_MS: u64 = 10_000;
+
+/// Open connections, all doors together: below the usual limit of file descriptors. Configurable.
+pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// How long a peer may take to send a request's head, and how long an idle kept-alive connection stays.
+pub const HEADER_TIMEOUT_MS: u64 = 30_000;
+
+/// How long a peer may take to send a request's body.
+pub const BODY_TIMEOUT_MS: u64 = 30_000;
+
+/// Units, or log lines, that one GET may return.
+pub const PAGE_MAX: usize = 1_000;
+
+/// Units, or log lines, that one GET returns when it does not say.
+pub const PAGE_DEFAULT: usize = 100;

@@ -1,0 +1,208 @@
+//! Reading a payload key by key, so that each refusal names the key it is about.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::envelope::check_id;
+use super::error::Refusal;
+
+/// An object of a payload, taken apart key by key. A key that is absent and one that is `null` read the
+/// same; unknown keys are ignored (section 12).
+pub(super) struct Keys {
+    map: Map<String, Value>,
+    /// `""` at the top of the payload, else the path with its dot, such as `"scope."`.
+    path: String,
+}
+
+impl Keys {
+    /// The payload itself.
+    pub fn top(map: Map<String, Value>) -> Self {
+        Self { map, path: String::new() }
+    }
+
+    /// The full name of one of the keys, as messages show it.
+    pub fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.path)
+    }
+
+    /// Takes a key out; `None` when absent or `null`.
+    pub fn take(&mut self, key: &str) -> Option<Value> {
+        self.map.remove(key).filter(|value| !value.is_null())
+    }
+
+    fn wrong(&self, key: &str, expected: &str) -> Refusal {
+        let name = self.name(key);
+        Refusal::invalid(&name, format!("{name} is not {expected}."), format!("Send {name} as {expected}."))
+    }
+
+    fn missing(&self, key: &str, expected: &str) -> Refusal {
+        let name = self.name(key);
+        Refusal::invalid(&name, format!("{name} is missing."), format!("Send {name} as {expected}."))
+    }
+
+    /// An optional string, kept exactly.
+    pub fn text(&mut self, key: &str) -> Result<Option<String>, Refusal> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.wrong(key, "a string")),
+        }
+    }
+
+    /// A string that is present and not blank, kept exactly.
+    pub fn required_text(&mut self, key: &str) -> Result<String, Refusal> {
+        let text = self.text(key)?.ok_or_else(|| self.missing(key, "a non-empty string"))?;
+        if text.trim().is_empty() {
+            let name = self.name(key);
+            return Err(Refusal::invalid(
+                &name,
+                format!("{name} is empty."),
+                format!("Send {name} as a non-empty string."),
+            ));
+        }
+        Ok(text)
+    }
+
+    /// An optional identifier chosen by a client.
+    pub fn id(&mut self, key: &str) -> Result<Option<Arc<str>>, Refusal> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        check_id(&self.name(key), &text)?;
+        Ok(Some(text.into()))
+    }
+
+    /// An identifier chosen by a client that must be present.
+    pub fn required_id(&mut self, key: &str) -> Result<Arc<str>, Refusal> {
+        self.id(key)?.ok_or_else(|| self.missing(key, "a non-empty string"))
+    }
+
+    /// An optional integer of at least 0.
+    pub fn count(&mut self, key: &str) -> Result<Option<u64>, Refusal> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(value) => {
+                value.as_u64().map(Some).ok_or_else(|| self.wrong(key, "an integer of at least 0"))
+            }
+        }
+    }
+
+    /// An optional true or false; absent means false.
+    pub fn flag(&mut self, key: &str) -> Result<bool, Refusal> {
+        match self.take(key) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(self.wrong(key, "true or false")),
+        }
+    }
+
+    /// An optional object.
+    pub fn object(&mut self, key: &str) -> Result<Option<Self>, Refusal> {
+        let path = format!("{}.", self.name(key));
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(Self { map, path })),
+            Some(_) => Err(self.wrong(key, "an object")),
+        }
+    }
+
+    /// An object that must be present.
+    pub fn required_object(&mut self, key: &str) -> Result<Self, Refusal> {
+        self.object(key)?.ok_or_else(|| self.missing(key, "an object"))
+    }
+
+    /// An optional list of at most `limit` values; absent means empty.
+    pub fn list(&mut self, key: &str, limit: usize) -> Result<Vec<Value>, Refusal> {
+        match self.take(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) if values.len() > limit => {
+                let name = self.name(key);
+                Err(Refusal::invalid(
+                    &name,
+                    format!("{name} has {} items; at most {limit} are allowed.", values.len()),
+                    format!("Send at most {limit} items in {name}."),
+                )
+                .with("limit", json!(limit)))
+            }
+            Some(Value::Array(values)) => Ok(values),
+            Some(_) => Err(self.wrong(key, "a list")),
+        }
+    }
+
+    /// An optional list of strings.
+    pub fn texts(&mut self, key: &str, limit: usize) -> Result<Vec<Box<str>>, Refusal> {
+        let values = self.list(key, limit)?;
+        values
+            .into_iter()
+            .map(|value| match value {
+                Value::String(text) => Ok(text.into_boxed_str()),
+                _ => Err(self.wrong(key, "a list of strings")),
+            })
+            .collect()
+    }
+
+    /// An optional list of names that `read` knows; `known` lists them for the refusal.
+    pub fn names<T>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&str) -> Option<T>,
+        known: impl Fn() -> String,
+    ) -> Result<Vec<T>, Refusal> {
+        let values = self.list(key, 64)?;
+        let read_one = |value: Value| value.as_str().and_then(&read).ok_or(value);
+        values.into_iter().map(read_one).collect::<Result<_, _>>().map_err(|value| {
+            let name = self.name(key);
+            Refusal::invalid(
+                &name,
+                format!("{name} contains {}, which is unknown.", excerpt(&value)),
+                format!("Send only values out of: {}.", known()),
+            )
+        })
+    }
+
+    /// A name that must be present and that `read` knows.
+    pub fn required_name<T>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&str) -> Option<T>,
+        known: impl Fn() -> String,
+    ) -> Result<T, Refusal> {
+        let expected = || format!("one of {}", known());
+        let value = self.take(key).ok_or_else(|| self.missing(key, &expected()))?;
+        value.as_str().and_then(&read).ok_or_else(|| self.unknown(key, &value, &expected()))
+    }
+
+    /// A name that `read` knows, or `default` when absent.
+    pub fn name_or<T>(
+        &mut self,
+        key: &str,
+        default: T,
+        read: impl Fn(&str) -> Option<T>,
+        known: impl Fn() -> String,
+    ) -> Result<T, Refusal> {
+        let Some(value) = self.take(key) else { return Ok(default) };
+        value
+            .as_str()
+            .and_then(&read)
+            .ok_or_else(|| self.unknown(key, &value, &format!("one of {}", known())))
+    }
+
+    fn unknown(&self, key: &str, value: &Value, expected: &str) -> Refusal {
+        let name = self.name(key);
+        Refusal::invalid(
+            &name,
+            format!("{name} is {}, which is unknown.", excerpt(value)),
+            format!("Send {name} as {expected}."),
+        )
+    }
+}
+
+/// A refused value, short enough for a message.
+pub(super) fn excerpt(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 60 {
+        return text;
+    }
+    let mut short: String = text.chars().take(59).collect();
+    short.push('…');
+    short
+}
