@@ -1,0 +1,402 @@
+//! The words of documents: an inverted index, and how well a document's words meet those of a need (BM25).
+//!
+//! The index only grows. A request names its horizon, the number of documents that exist for it; frequencies and
+//! the average length are those of these documents, so that the answer stays the same whatever is pushed later.
+//! Postings of a term stand in the order of documents, so what lies before the horizon is a prefix.
+
+use crate::relevance::lexicon::{Lexicon, Names, Term};
+use crate::relevance::query::{Query, QueryTerm};
+use crate::relevance::tokenize::Tokenizer;
+use crate::relevance::weights::{self, B, FIELD, K1};
+
+/// One unit's text, as indexed.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// What the unit says.
+    pub content: &'a str,
+    /// Its intent's purpose.
+    pub purpose: &'a str,
+    /// Its intent's question.
+    pub question: Option<&'a str>,
+    /// The author's agent id.
+    pub author: &'a str,
+    /// The author's role.
+    pub role: &'a str,
+}
+
+/// Documents that the index can hold: what a posting's 27 bits can number. Later ones are counted and ranked, but
+/// their words are not found.
+const MAX_DOCUMENTS: u32 = 1 << 27;
+
+/// Distinct terms kept of one document. A book has fewer; it bounds what a document of made-up words can cost.
+const MAX_TERMS_A_DOCUMENT: u32 = 8_192;
+
+/// Words read of an author's id or a role.
+const MAX_TERMS_A_NAME: usize = 64;
+
+/// Documents between two kept sums of lengths.
+const LENGTH_BLOCK: usize = 256;
+
+/// One document in a term's postings: 27 bits of document, 5 bits of weighted frequency.
+#[derive(Clone, Copy, Debug)]
+struct Posting(u32);
+
+impl Posting {
+    const FREQUENCY: u32 = 31;
+
+    fn document(self) -> u32 {
+        self.0 >> 5
+    }
+
+    fn frequency(self) -> u32 {
+        self.0 & Self::FREQUENCY
+    }
+}
+
+/// Where a term stands, in the order of documents.
+#[derive(Clone, Debug, Default)]
+struct Postings {
+    list: Vec<Posting>,
+    /// Document of the last posting, kept here so that a new one need not wait for the end of a cold list.
+    last: u32,
+}
+
+impl Postings {
+    /// Enters an occurrence; whether it is the first in this document.
+    fn add(&mut self, document: u32, weight: u32) -> bool {
+        if self.last == document
+            && let Some(posting) = self.list.last_mut()
+        {
+            posting.0 = document << 5 | (posting.frequency() + weight).min(Posting::FREQUENCY);
+            return false;
+        }
+        self.last = document;
+        if self.list.len() == self.list.capacity() {
+            // A half more, not double: postings are most of the memory.
+            self.list.reserve_exact((self.list.len() / 2).max(4));
+        }
+        self.list.push(Posting(document << 5 | weight.min(Posting::FREQUENCY)));
+        true
+    }
+
+    /// The postings of documents before the horizon.
+    fn before(&self, horizon: u32) -> &[Posting] {
+        if self.last < horizon {
+            return &self.list;
+        }
+        &self.list[..self.list.partition_point(|posting| posting.document() < horizon)]
+    }
+}
+
+/// A document on its way into the index.
+struct Entry<'a> {
+    postings: &'a mut Vec<Postings>,
+    number: u32,
+    length: u32,
+    /// Distinct terms so far.
+    terms: u32,
+}
+
+impl Entry<'_> {
+    /// Enters an occurrence. Its term is numbered only if there is still room for it in the document.
+    fn add(&mut self, weight: u32, term: impl FnOnce() -> Option<u32>) {
+        self.length = self.length.saturating_add(weight);
+        if self.number >= MAX_DOCUMENTS || self.terms >= MAX_TERMS_A_DOCUMENT {
+            return;
+        }
+        let Some(term) = term() else { return };
+        let at = term as usize;
+        if at >= self.postings.len() {
+            self.postings.resize_with(at + 1, Postings::default);
+        }
+        self.terms += u32::from(self.postings[at].add(self.number, weight));
+    }
+}
+
+/// Inverted index over documents numbered from 0 in the order pushed; append only.
+pub struct Index {
+    lexicon: Lexicon,
+    tokenizer: Tokenizer,
+    /// By term.
+    postings: Vec<Postings>,
+    /// By document, in words, with the weights of the fields.
+    lengths: Vec<u16>,
+    /// Sum of the lengths before each block of documents, and of all.
+    length_sums: Vec<u64>,
+    length_sum: u64,
+    /// By document: the author's id and role, as numbers of `names`.
+    authors: Vec<u32>,
+    roles: Vec<u32>,
+    names: Names,
+    /// By name: its terms, sorted, each once.
+    name_terms: Vec<Vec<u32>>,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Index {
+    /// An index without documents.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            lexicon: Lexicon::new(),
+            tokenizer: Tokenizer::default(),
+            postings: Vec::new(),
+            lengths: Vec::new(),
+            length_sums: Vec::new(),
+            length_sum: 0,
+            authors: Vec::new(),
+            roles: Vec::new(),
+            names: Names::default(),
+            name_terms: Vec::new(),
+        }
+    }
+
+    /// Documents pushed so far.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        u32::try_from(self.lengths.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether nothing was pushed yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
+    /// Adds a document; its number is [`Index::len`] before the call.
+    pub fn push(&mut self, doc: &Document<'_>) {
+        let number = self.len();
+        let (author, role) = (self.name_number(doc.author), self.name_number(doc.role));
+        let Self { lexicon, tokenizer, postings, name_terms, .. } = self;
+        let mut entry = Entry { postings, number, length: 0, terms: 0 };
+        // The names first: they are short, and a long content must not crowd them out.
+        for (name, weight) in [(author, FIELD.author), (role, FIELD.role)] {
+            for &term in name_terms.get(name as usize).map_or(&[][..], Vec::as_slice) {
+                entry.add(weight, || Some(term));
+            }
+        }
+        let question = doc.question.unwrap_or_default();
+        let texts = [(doc.purpose, FIELD.purpose), (question, FIELD.question), (doc.content, FIELD.content)];
+        for (text, weight) in texts {
+            tokenizer.each(text, &mut |word| entry.add(weight, || lexicon.number(word.text)));
+        }
+        let length = u16::try_from(entry.length / weights::OCCURRENCE).unwrap_or(u16::MAX);
+        if self.lengths.len().is_multiple_of(LENGTH_BLOCK) {
+            self.length_sums.push(self.length_sum);
+        }
+        self.length_sum += u64::from(length);
+        self.lengths.push(length);
+        self.authors.push(author);
+        self.roles.push(role);
+    }
+
+    /// The number of an author or a role, whose terms are found once and for all.
+    fn name_number(&mut self, name: &str) -> u32 {
+        let Some(number) = self.names.number(name) else { return u32::MAX };
+        let Self { lexicon, tokenizer, name_terms, .. } = self;
+        if number as usize >= name_terms.len() {
+            let mut terms = Vec::new();
+            tokenizer.each(name, &mut |word| {
+                if terms.len() < MAX_TERMS_A_NAME {
+                    terms.extend(lexicon.number(word.text));
+                }
+            });
+            terms.sort_unstable();
+            terms.dedup();
+            name_terms.push(terms);
+        }
+        number
+    }
+
+    /// Estimate of the memory that the index holds, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let lists = self.postings.capacity() * size_of::<Postings>();
+        let postings: usize =
+            self.postings.iter().map(|postings| postings.list.capacity() * size_of::<Posting>() + 16).sum();
+        let names: usize =
+            self.name_terms.iter().map(|terms| size_of::<Vec<u32>>() + terms.capacity() * 4).sum();
+        let columns = self.lengths.capacity() * 2 + (self.authors.capacity() + self.roles.capacity()) * 4;
+        lists
+            + postings
+            + names
+            + columns
+            + self.length_sums.capacity() * 8
+            + self.lexicon.memory_bytes()
+            + self.names.memory_bytes()
+    }
+
+    /// The author of a document, as a small number that equal authors share.
+    pub(super) fn author(&self, document: u32) -> u32 {
+        self.authors[document as usize]
+    }
+
+    /// The role of a document's author, as a small number that equal roles share, below [`Index::names`].
+    pub(super) fn role(&self, document: u32) -> u32 {
+        self.roles[document as usize]
+    }
+
+    /// How many authors and roles there are.
+    pub(super) fn names(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The text of an author's or a role's number.
+    pub(super) fn name(&self, number: u32) -> &str {
+        self.names.text(number)
+    }
+
+    /// The terms of a role, sorted.
+    pub(super) fn role_terms(&self, role: u32) -> &[u32] {
+        self.name_terms.get(role as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The terms of any text: those known, sorted, and how many there are in all.
+    pub(super) fn terms_of(&self, text: &str) -> (Vec<u32>, usize) {
+        let (mut known, mut unknown) = (Vec::new(), Vec::new());
+        Tokenizer::default().each(text, &mut |word| match self.lexicon.find(word.text) {
+            Term::Known(term) => known.push(term),
+            Term::Unknown(stem) => unknown.push(stem),
+        });
+        known.sort_unstable();
+        known.dedup();
+        unknown.sort_unstable();
+        unknown.dedup();
+        let all = known.len() + unknown.len();
+        (known, all)
+    }
+
+    /// Average length of the documents before the horizon, in words.
+    fn average_length(&self, horizon: u32) -> f32 {
+        let horizon = horizon as usize;
+        let block = (horizon / LENGTH_BLOCK).min(self.length_sums.len().saturating_sub(1));
+        let before = self.length_sums.get(block).copied().unwrap_or(0);
+        let rest: u64 =
+            self.lengths[block * LENGTH_BLOCK..horizon].iter().map(|&length| u64::from(length)).sum();
+        ((before + rest) as f32 / horizon.max(1) as f32).max(1.0)
+    }
+
+    /// How many documents before the horizon have the term.
+    pub(super) fn documents_with(&self, term: u32, horizon: u32) -> usize {
+        self.postings[term as usize].before(horizon).len()
+    }
+
+    /// The term of a word, for asking.
+    pub(super) fn term(&self, word: &str) -> Term {
+        self.lexicon.find(word)
+    }
+
+    /// How well each document before the horizon meets the query: 0 is not at all, 1 is every word once in a
+    /// document of average length; at most `K1 + 1` times a little more.
+    pub(super) fn matches(&self, query: &Query, horizon: u32) -> Vec<f32> {
+        let mut sums = vec![0.0f32; horizon as usize];
+        let lengths = &self.lengths[..sums.len()];
+        let fixed = K1 * (1.0 - B);
+        let by_length = K1 * B / self.average_length(horizon);
+        let unit = weights::OCCURRENCE as f32;
+        for term in &query.terms {
+            let weight = term.weight * (K1 + 1.0) / query.ideal;
+            for posting in &self.postings[term.term as usize].list[..term.documents] {
+                let document = posting.document() as usize;
+                let frequency = posting.frequency() as f32 / unit;
+                let norm = fixed + by_length * f32::from(lengths[document]);
+                sums[document] += weight * frequency / (frequency + norm);
+            }
+        }
+        sums
+    }
+
+    /// Whether a document has the term of a query.
+    pub(super) fn has(&self, document: u32, term: &QueryTerm) -> bool {
+        let list = &self.postings[term.term as usize].list[..term.documents];
+        list.binary_search_by_key(&document, |posting| posting.document()).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(content: &str) -> Document<'_> {
+        Document { content, purpose: "Keep for the team", question: None, author: "ada", role: "engineer" }
+    }
+
+    fn matches(contents: &[&str], need: &str) -> Vec<f32> {
+        let mut index = Index::new();
+        for content in contents {
+            index.push(&document(content));
+        }
+        index.matches(&Query::new(&index, [need], index.len()), index.len())
+    }
+
+    #[test]
+    fn rare_words_and_more_words_count_more() {
+        let found = matches(
+            &["the market grows", "the market shrinks", "a market in Lyon", "nothing"],
+            "market in Lyon",
+        );
+        assert!(found[2] > found[0] && found[0] > 0.0 && found[3] == 0.0);
+    }
+
+    #[test]
+    fn any_field_is_found() {
+        let mut index = Index::new();
+        index.push(&document("one"));
+        index.push(&Document {
+            content: "two",
+            purpose: "Validate the pricing",
+            question: Some("How large is it?"),
+            author: "researcher-01",
+            role: "market_analyst",
+        });
+        for need in ["one", "two", "price", "large", "researcher-01", "markets", "analyst", "market_analyst"]
+        {
+            let found = index.matches(&Query::new(&index, [need], 2), 2);
+            let own = usize::from(need != "one");
+            assert!(found[own] > 0.0 && found[1 - own] == 0.0, "{need} {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_all_have_tells_nothing() {
+        let same: Vec<String> = (0..100).map(|i| format!("tell the {i}")).collect();
+        let same: Vec<&str> = same.iter().map(String::as_str).collect();
+        assert!(matches(&same, "tell").iter().all(|&found| found < 0.01));
+    }
+
+    #[test]
+    fn lengths_are_summed_across_blocks() {
+        let mut index = Index::new();
+        for i in 0..1_000 {
+            index.push(&document(&"word ".repeat(i % 7)));
+        }
+        for horizon in [0, 1, 255, 256, 257, 511, 512, 1_000] {
+            let sum: u64 = index.lengths[..horizon as usize].iter().map(|&length| u64::from(length)).sum();
+            assert!(
+                (index.average_length(horizon) - (sum as f32 / horizon.max(1) as f32).max(1.0)).abs() < 1e-4
+            );
+        }
+    }
+
+    #[test]
+    fn hostile_text_has_a_bounded_cost() {
+        let mut index = Index::new();
+        let flood: String = (0..50_000).map(|i| format!("w{i}x ")).collect();
+        index.push(&document(&flood));
+        index.push(&document(&"a".repeat(1 << 20)));
+        index.push(&document(&"same ".repeat(200_000)));
+        assert!(index.postings.len() <= 2 * MAX_TERMS_A_DOCUMENT as usize);
+        assert!(index.memory_bytes() < 3 << 20, "{}", index.memory_bytes());
+    }
+
+    #[test]
+    fn threads_may_share_it() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Index>();
+    }
+}

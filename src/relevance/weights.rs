@@ -1,0 +1,111 @@
+//! Every number that was chosen, in one place.
+
+use crate::relevance::score::Kind;
+
+/// What one occurrence in a unit's content counts, in the steps in which frequencies are kept.
+pub(super) const OCCURRENCE: u32 = 4;
+
+/// What one occurrence in each field counts, in quarters of an occurrence in the content.
+pub(super) struct Field {
+    pub content: u32,
+    pub purpose: u32,
+    pub question: u32,
+    pub author: u32,
+    pub role: u32,
+}
+
+pub(super) const FIELD: Field = Field {
+    content: OCCURRENCE, // the unit itself
+    purpose: 2,          // often the same sentence over and over
+    question: 3,         // what the unit answers, in the words of who asks
+    author: 4,           // a need that names an agent means what that agent said
+    role: 1,             // has a factor of its own
+};
+
+/// BM25: how soon further occurrences stop to count. Units are short; a word said twice is hardly more.
+pub(super) const K1: f32 = 0.9;
+/// BM25: how much a long unit is held against it. Mildly: long units say more.
+pub(super) const B: f32 = 0.4;
+
+/// Share of the most telling word's weight below which a word is not looked up.
+pub(super) const LEAST_SHARE: f32 = 0.02;
+/// What a word that no unit has adds to the ideal, in weights of a word that one unit has: it may be a slip.
+pub(super) const UNKNOWN_WORD: f32 = 0.5;
+/// The least ideal, in the same measure, so that meeting only words that all units have is no match.
+pub(super) const LEAST_IDEAL: f32 = 0.5;
+
+/// What a word tells that so many of the documents have (BM25's inverse document frequency).
+pub(super) fn rarity(documents: usize, of: u32) -> f32 {
+    let (documents, of) = (documents as f32, of as f32);
+    (1.0 + (of - documents + 0.5).max(0.0) / (documents + 0.5)).ln()
+}
+
+/// What asking a word so many times makes of its weight.
+pub(super) fn repeated(count: u32) -> f32 {
+    1.0 + (count as f32).ln() * 0.5
+}
+
+/// The match that counts half: a document with a fifth of a hint's weight is worth reading.
+const HALF_MATCH: f32 = 0.2;
+
+/// A match (0 = none, 1 = every word once) as a value in 0..1.
+pub(super) fn lexical_value(matched: f32) -> f32 {
+    matched / (matched + HALF_MATCH)
+}
+
+/// The part of each factor in a score; they sum to 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weights {
+    pub lexical: f32,
+    pub role: f32,
+    pub kind: f32,
+    pub recency: f32,
+}
+
+/// With a hint: what the agent says it needs decides, the rest parts the equals.
+const WITH_HINT: Weights = Weights { lexical: 0.85, role: 0.05, kind: 0.06, recency: 0.04 };
+/// Without one: who the agent is, what matters in general, what is new.
+const WITHOUT_HINT: Weights = Weights { lexical: 0.35, role: 0.15, kind: 0.25, recency: 0.25 };
+
+impl Weights {
+    /// The weights for a need. A requested weight of recency takes its place, and the others share what is left.
+    pub fn new(hint: bool, recency: Option<f32>) -> Self {
+        let usual = if hint { WITH_HINT } else { WITHOUT_HINT };
+        let Some(recency) = recency.filter(|weight| weight.is_finite()) else { return usual };
+        let recency = recency.clamp(0.0, 1.0);
+        let rest = (1.0 - recency) / (1.0 - usual.recency);
+        Self { lexical: usual.lexical * rest, role: usual.role * rest, kind: usual.kind * rest, recency }
+    }
+}
+
+/// Importance of a type, in the order of the specification's section on relevance.
+pub(super) fn kind_value(kind: Kind) -> f32 {
+    match kind {
+        Kind::Decision | Kind::Contradiction | Kind::HumanDirective => 1.0, // binds or splits the team
+        Kind::Constraint | Kind::Correction | Kind::Finding => 0.75,        // facts to work with
+        Kind::Question | Kind::Synthesis => 0.5,                            // points to facts elsewhere
+        Kind::Assumption | Kind::Intention => 0.25,                         // may turn out otherwise
+        Kind::Observation => 0.0,                                           // raw material
+    }
+}
+
+/// Epochs after which recency has lost half its value.
+const RECENCY_HALF: f32 = 50.0;
+
+/// Recency of a unit so many epochs old: 1 now, never 0, so that it orders units of any age.
+pub(super) fn recency_value(age: u64) -> f32 {
+    RECENCY_HALF / (RECENCY_HALF + age as f32)
+}
+
+/// What a need's words count for the role factor when they stand in the text, not in the author's role.
+pub(super) const ROLE_IN_TEXT: f32 = 0.6;
+
+/// How much the first better unit of the same author damps.
+const DAMPING_STEP: f32 = 0.02;
+/// The most that any number of them damps: two agents that talk all day must not hide each other.
+const DAMPING_MOST: f32 = 0.1;
+
+/// What is left of a score when the same author has so many better ones.
+pub(super) fn damping(better: u32) -> f32 {
+    1.0 - (DAMPING_STEP * better as f32).min(DAMPING_MOST)
+}
