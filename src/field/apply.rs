@@ -1,0 +1,205 @@
+//! Makes an entry so. Cannot fail: whatever could go wrong was `decide`'s to refuse.
+
+use std::sync::Arc;
+
+use super::command::message_key;
+use super::event::{Entry, Event};
+use super::state::{AgentRecord, Entity, Remembered, Slot, State, UnitNo, World};
+use crate::protocol::{
+    Agent, AgentStatus, Conflict, ConflictId, ConflictStatus, Mode, Relation, Resolution, Unit, UnitId,
+    UnitStatus,
+};
+
+/// Applies one operation's entry: live after `decide`, and again from the log on recovery.
+pub fn apply(state: &mut State, entry: &Entry) {
+    state.clock = state.clock.max(entry.epoch);
+    let world = &mut state.world;
+    world.entries += 1;
+    world.last_epoch = entry.epoch;
+    if let Some(session) = &entry.session_id
+        && !entry.events.is_empty()
+    {
+        world.mention(Entity::Session(Arc::clone(session)), entry.epoch);
+    }
+    for event in &entry.events {
+        apply_event(state, entry, event);
+    }
+    if let (Some(id), Some(digest)) = (&entry.message_id, entry.digest) {
+        let remembered = Remembered { epoch: entry.epoch, digest };
+        state.ledger.remember(message_key(&entry.agent_id, id), remembered, entry.at.0);
+    }
+    if let Some(no) = state.world.agent_no(&entry.agent_id) {
+        state.presence.seen(no, entry.at);
+    }
+}
+
+fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
+    let world = &mut state.world;
+    match event {
+        Event::Registered { role, interests, resumed } => {
+            register(world, entry, role, interests, *resumed);
+        }
+        Event::Deregistered { agent } => {
+            world.change_agent(agent, |record| {
+                record.become_status(AgentStatus::Offline);
+                record.holder = false;
+            });
+            if let Some(no) = world.agent_no(agent) {
+                state.presence.forget(no);
+            }
+        }
+        Event::Connected { agent } => world.change_agent(agent, |record| record.holder = true),
+        Event::Failed { agent } => {
+            world.change_agent(agent, |record| {
+                record.become_status(AgentStatus::Failed);
+                record.holder = false;
+            });
+            if let Some(no) = world.agent_no(agent) {
+                state.presence.forget(no);
+            }
+        }
+        Event::Recorded { unit, supersedes } => record(world, entry, unit, supersedes),
+        Event::Committed { unit, supersedes } => commit(world, entry, unit, supersedes),
+        Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
+            if let Some(no) = world.find(*memory_unit_id) {
+                world.set_status(no, UnitStatus::Retracted);
+                mention_unit(world, no, entry.epoch);
+            }
+        }
+        Event::ConflictCreated { conflict } => create_conflict(world, entry.epoch, conflict),
+        Event::Merged { conflict_id, resolution, superseded } => {
+            resolve_conflict(world, entry.epoch, *conflict_id, resolution);
+            if let Some(winner) = resolution.winner_id.and_then(|id| world.find(id)) {
+                supersede(world, winner, entry.epoch, superseded);
+            }
+        }
+    }
+}
+
+fn register(world: &mut World, entry: &Entry, role: &Arc<str>, interests: &[Box<str>], resumed: bool) {
+    // An agent that comes back within its grace time still lives by connections.
+    let holder = resumed && world.agent_no(&entry.agent_id).is_some_and(|no| world.agent(no).holder);
+    world.enter_agent(AgentRecord {
+        agent: Agent {
+            id: Arc::clone(&entry.agent_id),
+            role: Arc::clone(role),
+            status: AgentStatus::Idle,
+            interests: interests.to_vec(),
+            current_task_id: None,
+        },
+        registered_epoch: entry.epoch,
+        holder,
+    });
+}
+
+fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[UnitId]) {
+    let Some(author) = world.agent_no(&unit.source.agent_id) else { return };
+    let no = UnitNo::try_from(world.units.len()).expect("fewer than 2^32 units");
+    let status = match unit.mode {
+        Mode::Draft => UnitStatus::Draft,
+        Mode::Committed => UnitStatus::Active,
+    };
+    world.units.push_back(Slot {
+        id: unit.id,
+        unit: Arc::clone(unit),
+        epoch: entry.epoch,
+        author,
+        successor: None,
+        status,
+        archived: false,
+    });
+    world.by_status[status as usize] += 1;
+    if let Some(task) = &unit.intent.task_id {
+        world.mention(Entity::Task(Arc::clone(task)), entry.epoch);
+    }
+    if status.is_live() {
+        world.live_by_author[author as usize] += 1;
+        publish(world, no, entry.epoch, unit, supersedes);
+    }
+}
+
+fn commit(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[UnitId]) {
+    let Some(no) = world.find(unit.id) else { return };
+    let slot = &mut world.units[no as usize];
+    slot.unit = Arc::clone(unit);
+    slot.epoch = entry.epoch;
+    world.set_status(no, UnitStatus::Active);
+    mention_unit(world, no, entry.epoch);
+    publish(world, no, entry.epoch, unit, supersedes);
+}
+
+/// What becoming everyone's means for a unit: its place in time, its relations, those it replaces.
+fn publish(world: &mut World, no: UnitNo, epoch: u64, unit: &Unit, supersedes: &[UnitId]) {
+    world.timeline.push_back((epoch, no));
+    for (at, relation) in (0..).zip(&unit.relations) {
+        if let Some(target) = named_unit(relation) {
+            world.inbound.entry(target).or_default().push_back((no, at));
+        }
+    }
+    supersede(world, no, epoch, supersedes);
+}
+
+/// Puts `successor` in the place of other units.
+fn supersede(world: &mut World, successor: UnitNo, epoch: u64, replaced: &[UnitId]) {
+    for id in replaced {
+        let Some(old) = world.find(*id) else { continue };
+        world.set_status(old, UnitStatus::Superseded);
+        world.units[old as usize].successor = Some(successor);
+        mention_unit(world, old, epoch);
+    }
+}
+
+fn named_unit(relation: &Relation) -> Option<UnitId> {
+    relation.target_id.parse().ok()
+}
+
+/// Notes the epoch for a unit and for its task; the entry that recorded it needs no note for the unit.
+fn mention_unit(world: &mut World, no: UnitNo, epoch: u64) {
+    let task = world.slot(no).unit.intent.task_id.clone();
+    if let Some(task) = task {
+        world.mention(Entity::Task(task), epoch);
+    }
+    world.mention(Entity::Unit(no), epoch);
+}
+
+fn create_conflict(world: &mut World, epoch: u64, conflict: &Arc<Conflict>) {
+    let number = world.conflicts.len() as u32;
+    world.conflicts.push_back(Arc::clone(conflict));
+    world.unresolved.insert(number);
+    for id in [conflict.unit_a, conflict.unit_b] {
+        let Some(no) = world.find(id) else { continue };
+        world.disputes.entry(no).or_default().push_back(number);
+        world.open_disputes.entry(no).or_default().insert(number);
+        world.mention(Entity::Unit(no), epoch);
+        if world.slot(no).status == UnitStatus::Active {
+            world.set_status(no, UnitStatus::Contested);
+        }
+    }
+}
+
+fn resolve_conflict(world: &mut World, epoch: u64, id: ConflictId, resolution: &Resolution) {
+    let Some(number) = world.find_conflict(id) else { return };
+    let conflict = Arc::make_mut(&mut world.conflicts[number as usize]);
+    conflict.status = ConflictStatus::Resolved;
+    conflict.resolution = Some(resolution.clone());
+    let pair = [conflict.unit_a, conflict.unit_b];
+    world.unresolved.remove(&number);
+    world.mention(Entity::Conflict(number), epoch);
+    for id in pair {
+        let Some(no) = world.find(id) else { continue };
+        world.mention(Entity::Unit(no), epoch);
+        let still_open = match world.open_disputes.get_mut(&no) {
+            Some(open) => {
+                open.remove(&number);
+                !open.is_empty()
+            }
+            None => false,
+        };
+        if !still_open {
+            world.open_disputes.remove(&no);
+        }
+        if world.slot(no).status == UnitStatus::Contested && !still_open {
+            world.set_status(no, UnitStatus::Active);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What the GET endpoints show of a world (wire, section 1).
+
+use imbl::Vector;
+use serde_json::{Map, Value, json};
+
+use super::policy::Policy;
+use super::presence::Whereabouts;
+use super::rules::detect_as_json;
+use super::state::{AgentNo, Slot, UnitNo, World};
+use super::visibility::may_see;
+use crate::protocol::{ConflictStatus, Cursor, MemoryType, ShownUnit, UnitStatus};
+
+/// The query of `GET /v1/units`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UnitFilter {
+    /// Only units committed after this place.
+    pub after: Option<Cursor>,
+    /// Most units, at least 1.
+    pub limit: usize,
+    /// Only units of this type.
+    pub kind: Option<MemoryType>,
+    /// Only units in this status; without it, all but drafts.
+    pub status: Option<UnitStatus>,
+    /// Only units by this agent.
+    pub agent: Option<String>,
+    /// Only units of this task.
+    pub task: Option<String>,
+    /// Only units of this session.
+    pub session: Option<String>,
+}
+
+impl World {
+    /// `GET /v1/field/status`, as far as the world knows it.
+    pub fn status(&self) -> Map<String, Value> {
+        let units: Map<_, _> = UnitStatus::ALL
+            .iter()
+            .map(|status| (status.name().to_owned(), json!(self.count(*status))))
+            .collect();
+        let active = self.agents.iter().filter(|record| record.is_active()).count();
+        let mut status = Map::new();
+        status.insert("units".into(), Value::Object(units));
+        status.insert("agents".into(), json!({ "registered": self.agents.len(), "active": active }));
+        status.insert(
+            "conflicts".into(),
+            json!({ "unresolved": self.unresolved.len(), "all": self.conflicts.len() }),
+        );
+        status.insert("subscriptions".into(), json!(0));
+        status.insert("log_entries".into(), json!(self.entries));
+        status
+    }
+
+    /// `GET /v1/agents`, with what is known of their presence.
+    pub fn agents_shown(&self, presence: &Vector<Whereabouts>) -> Value {
+        let agents: Vec<_> = (0usize..)
+            .zip(&self.agents)
+            .map(|(no, record)| {
+                let here = presence.get(no).copied().unwrap_or_default();
+                let mut shown = json!(record.agent);
+                shown["connected"] = json!(here.connections > 0);
+                shown["last_seen"] = json!(here.last_seen);
+                shown["registered_epoch"] = json!(record.registered_epoch);
+                shown
+            })
+            .collect();
+        json!({ "agents": agents })
+    }
+
+    /// `GET /v1/conflicts`: those in one of the statuses, or the unresolved ones when none is given.
+    pub fn conflicts_shown(&self, status: &[ConflictStatus]) -> Value {
+        let wanted = |s: ConflictStatus| {
+            if status.is_empty() { s != ConflictStatus::Resolved } else { status.contains(&s) }
+        };
+        let shown = self.conflicts.iter().map(|c| &**c).filter(|conflict| wanted(conflict.status));
+        json!({ "conflicts": detect_as_json(shown) })
+    }
+
+    /// `GET /v1/units/{id}`, if there is such a unit and `asker` may see it.
+    pub fn unit_shown(&self, id: &str, asker: Option<&str>, policy: &Policy) -> Option<Value> {
+        let asker = asker.and_then(|id| self.agent_no(id));
+        let no = self.find_visible(id, asker, policy)?;
+        let slot = self.slot(no);
+        let mut shown = unit_json(slot);
+        let inbound: Vec<_> = self
+            .inbound_of(slot.id)
+            .map(|(kind, description, source)| {
+                json!({ "type": kind, "source_id": source.id, "description": description })
+            })
+            .collect();
+        let conflicts: Vec<_> = self
+            .disputes
+            .get(&no)
+            .into_iter()
+            .flatten()
+            .map(|number| self.conflicts[*number as usize].id)
+            .collect();
+        shown["inbound_relations"] = json!(inbound);
+        shown["conflicts"] = json!(conflicts);
+        Some(shown)
+    }
+
+    /// `GET /v1/units`: a page in the order of commits, and where to go on (`null` at the end).
+    pub fn units_shown(&self, filter: &UnitFilter, asker: Option<&str>, policy: &Policy) -> Value {
+        let asker = asker.and_then(|id| self.agent_no(id));
+        let after = filter.after.unwrap_or_default();
+        let starts_after = |epoch: u64, no: UnitNo| {
+            filter.after.is_none() || Cursor::new(epoch, self.slot(no).id.number) > after
+        };
+        let drafts = filter.status == Some(UnitStatus::Draft) || filter.status == Some(UnitStatus::Retracted);
+        let in_order: Box<dyn Iterator<Item = (u64, UnitNo)>> = if drafts {
+            // Drafts, also discarded ones, stand in no timeline: look through all units.
+            let mut all: Vec<_> = (0..).zip(&self.units).map(|(no, slot)| (slot.epoch, no)).collect();
+            all.sort_unstable();
+            Box::new(all.into_iter())
+        } else {
+            let from = self.timeline.binary_search_by(|(epoch, _)| {
+                if *epoch < after.epoch { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
+            });
+            Box::new(self.timeline.skip(from.unwrap_or_else(|at| at)).into_iter())
+        };
+        let mut matching = in_order
+            .filter(|&(epoch, no)| starts_after(epoch, no))
+            .filter(|&(_, no)| self.matches(self.slot(no), filter, asker, policy));
+        let page: Vec<_> = matching.by_ref().take(filter.limit.max(1)).collect();
+        let more = matching.next().is_some();
+        let cursor =
+            page.last().filter(|_| more).map(|&(epoch, no)| Cursor::new(epoch, self.slot(no).id.number));
+        let units: Vec<_> = page.iter().map(|&(_, no)| unit_json(self.slot(no))).collect();
+        json!({ "units": units, "cursor": cursor })
+    }
+
+    fn matches(&self, slot: &Slot, filter: &UnitFilter, asker: Option<AgentNo>, policy: &Policy) -> bool {
+        let unit = &slot.unit;
+        let same = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        may_see(slot, asker, policy)
+            && filter.status.map_or(slot.status != UnitStatus::Draft, |status| slot.status == status)
+            && filter.kind.is_none_or(|kind| unit.kind == kind)
+            && same(&filter.agent, Some(&unit.source.agent_id))
+            && same(&filter.task, unit.intent.task_id.as_deref())
+            && same(&filter.session, unit.source.session_id.as_deref())
+    }
+}
+
+fn unit_json(slot: &Slot) -> Value {
+    let mut shown = json!(ShownUnit::new(&slot.unit, slot.status, slot.epoch));
+    shown["archived"] = json!(slot.archived);
+    shown
+}

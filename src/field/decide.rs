@@ -1,0 +1,250 @@
+//! Decides what a message does: the order of the rules (section 12), then the operation's own rule.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::command::{Command, Message};
+use super::event::{Entry, Event};
+use super::policy::Policy;
+use super::rules;
+use super::state::{AgentNo, State};
+use crate::limits::EPOCH_CEILING;
+use crate::protocol::{
+    AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
+    Timestamp, epoch_overflow, unsupported,
+};
+
+/// What a message comes to.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It changes the Field: log the entry, apply it, and once it is durable give its reply.
+    Change(Entry),
+    /// It was answered before: give the reply of the entry at this epoch.
+    Repeat {
+        /// Epoch of the entry that holds the first answer.
+        epoch: u64,
+    },
+    /// It is answered without changing anything (a REGISTER that is rejected).
+    Answer {
+        /// The operation's epoch.
+        epoch: u64,
+        /// The response.
+        reply: Arc<RawValue>,
+    },
+    /// It looks: compute the answer from a view of the world taken now.
+    Read(Read),
+    /// No, and nothing is changed.
+    Refuse(Refusal),
+}
+
+/// A read, stamped.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// The operation's epoch.
+    pub epoch: u64,
+    /// Who asks.
+    pub asker: AgentNo,
+    /// What is asked.
+    pub query: Query,
+}
+
+/// What a read asks.
+#[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the names are the protocol's own")]
+pub enum Query {
+    Attune(Box<AttuneRequest>),
+    Detect(DetectRequest),
+    Replay(ReplayRequest),
+}
+
+/// What a rule may look at.
+pub(super) struct Ground<'a> {
+    pub state: &'a State,
+    pub policy: &'a Policy,
+    /// The operation's epoch.
+    pub epoch: u64,
+    pub at: Timestamp,
+    /// The sender, where it is registered and active.
+    pub agent: Option<AgentNo>,
+    pub message: &'a Message,
+}
+
+/// What a rule that changes the Field comes to.
+pub(super) struct Change {
+    pub events: Vec<Event>,
+    pub reply: Arc<RawValue>,
+}
+
+impl Change {
+    /// Events and the response that tells of them.
+    pub fn new(events: Vec<Event>, reply: &impl Serialize) -> Self {
+        Self { events, reply: json_text(reply) }
+    }
+}
+
+/// A response as JSON text.
+pub(super) fn json_text(reply: &impl Serialize) -> Arc<RawValue> {
+    serde_json::value::to_raw_value(reply).expect("a response is always writable").into()
+}
+
+/// Decides. Pure: the same state, policy and command give the same verdict.
+pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
+    let message = &command.message;
+    let operation = message.operation;
+    if operation.served_from_level().is_none_or(|from| from > policy.level) {
+        return Verdict::Refuse(unsupported(operation, policy.level));
+    }
+    // Reads are not remembered, so they are not looked up either.
+    let before = if operation.is_read() { None } else { state.ledger.get(message.key) };
+    if let Some(before) = before
+        && before.digest == message.digest
+    {
+        return Verdict::Repeat { epoch: before.epoch };
+    }
+    let stamped = next_epoch(state.clock, message.epoch, policy).and_then(|epoch| {
+        let agent = registered(state, message)?;
+        if before.is_some() {
+            return Err(reused_id(message));
+        }
+        Ok(Ground { state, policy, epoch, at: command.at, agent, message })
+    });
+    match stamped.and_then(|ground| by_operation(&ground, command)) {
+        Ok(verdict) => verdict,
+        Err(refusal) => Verdict::Refuse(refusal),
+    }
+}
+
+fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refusal> {
+    let asker = ground.agent.unwrap_or_default();
+    let read = |query| Ok(Verdict::Read(Read { epoch: ground.epoch, asker, query }));
+    let change = match ground.message.request.as_ref().map_err(Refusal::clone)? {
+        Request::Attune(request) => return read(Query::Attune(request.clone())),
+        Request::Detect(request) => return read(Query::Detect(request.clone())),
+        Request::Replay(request) => return read(Query::Replay(request.clone())),
+        Request::Register(request) => match rules::register::register(ground, request)? {
+            rules::register::Outcome::Joined(change) => change,
+            rules::register::Outcome::Rejected(reply) => {
+                return Ok(Verdict::Answer { epoch: ground.epoch, reply });
+            }
+        },
+        Request::Deregister(request) => rules::register::deregister(ground, request),
+        Request::Record(request) => rules::record::record(ground, request)?,
+        Request::Retract(request) => rules::lifecycle::retract(ground, request)?,
+        Request::Commit(request) => rules::lifecycle::commit(ground, request)?,
+        Request::Discard(request) => rules::lifecycle::discard(ground, request)?,
+    };
+    Ok(Verdict::Change(entry(ground, command, change)))
+}
+
+/// The epoch that an operation gets (section 2, clock), or why the message's own is not adopted.
+fn next_epoch(clock: u64, theirs: u64, policy: &Policy) -> Result<u64, Refusal> {
+    if theirs > clock.saturating_add(policy.limits.epoch_lead) || theirs >= EPOCH_CEILING - 1 {
+        return Err(epoch_overflow(&theirs.to_string()).with("clock", json!(clock)));
+    }
+    let next = clock.max(theirs) + 1;
+    if next >= EPOCH_CEILING {
+        return Err(epoch_overflow(&next.to_string()).with("clock", json!(clock)));
+    }
+    Ok(next)
+}
+
+/// The sender's number, where it may send this operation.
+fn registered(state: &State, message: &Message) -> Result<Option<AgentNo>, Refusal> {
+    if message.operation == Operation::Register {
+        return Ok(None);
+    }
+    let known = state.world.agent_no(&message.agent_id);
+    let status = known.map(|no| state.world.agent(no).agent.status);
+    if status.is_some_and(AgentStatus::is_active) {
+        return Ok(known);
+    }
+    let id = &message.agent_id;
+    let said = match status {
+        None => format!("The agent {id:?} is not registered."),
+        Some(status) => {
+            format!("The agent {id:?} is {status}: it left, or its connection was gone too long.")
+        }
+    };
+    Err(Refusal::new(
+        ErrorCode::AgentNotRegistered,
+        said,
+        "Call REGISTER with your id and role, then repeat.",
+    )
+    .with("agent_id", json!(id))
+    .with("status", json!(status)))
+}
+
+fn reused_id(message: &Message) -> Refusal {
+    Refusal::invalid(
+        "id",
+        format!("The message id {:?} was used before with another payload.", message.id),
+        "Send a new message under a new id; the same id is only for repeating the same message.",
+    )
+}
+
+fn entry(ground: &Ground<'_>, command: &Command, change: Change) -> Entry {
+    let Change { mut events, reply } = change;
+    if command.connection.is_some() && begins_to_hold(ground, &events) {
+        events.push(Event::Connected { agent: Arc::clone(&ground.message.agent_id) });
+    }
+    let message = ground.message;
+    Entry {
+        epoch: ground.epoch,
+        at: ground.at,
+        operation: Some(message.operation),
+        agent_id: ground.agent.map_or_else(
+            || Arc::clone(&message.agent_id),
+            |no| Arc::clone(&ground.state.world.agent(no).agent.id),
+        ),
+        session_id: message.session_id.as_ref().map(|id| ground.state.world.interned_session(id)),
+        message_id: Some(message.id.clone()),
+        digest: Some(message.digest),
+        events,
+        reply: Some(reply),
+    }
+}
+
+/// Whether the sender, after these events, lives by connections for the first time since it registered.
+fn begins_to_hold(ground: &Ground<'_>, events: &[Event]) -> bool {
+    let world = &ground.state.world;
+    match events.first() {
+        Some(Event::Registered { resumed, .. }) => !resumed,
+        Some(Event::Deregistered { agent }) if *agent == ground.message.agent_id => false,
+        _ => ground.agent.is_some_and(|no| !world.agent(no).holder),
+    }
+}
+
+/// The Field's own entry for an agent whose first message over a connection changed nothing.
+pub fn connect(state: &State, agent: AgentNo, at: Timestamp) -> Option<Entry> {
+    let record = state.world.agent(agent);
+    if record.holder || !record.is_active() {
+        return None;
+    }
+    systems(state, at, Event::Connected { agent: Arc::clone(&record.agent.id) })
+}
+
+/// The Field's own entry for one agent whose time to return is over (section 4, liveness); call it until it
+/// gives nothing.
+pub fn overdue(state: &State, policy: &Policy, now: Timestamp) -> Option<Entry> {
+    let agent = state.presence.overdue(now, policy.grace_ms).next()?;
+    let id = Arc::clone(&state.world.agent(agent).agent.id);
+    systems(state, now, Event::Failed { agent: id })
+}
+
+fn systems(state: &State, at: Timestamp, event: Event) -> Option<Entry> {
+    let epoch = state.clock + 1;
+    (epoch < EPOCH_CEILING).then(|| Entry {
+        epoch,
+        at,
+        operation: None,
+        agent_id: SYSTEM.into(),
+        session_id: None,
+        message_id: None,
+        digest: None,
+        events: vec![event],
+        reply: None,
+    })
+}

@@ -1,0 +1,176 @@
+//! What happened, as the log keeps it: entries and their events.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::state::World;
+use crate::protocol::{Conflict, ConflictId, Cursor, Mode, Operation, Resolution, Timestamp, Unit, UnitId};
+
+/// One operation, whole: its events, and the reply that repeats of its message get. An operation that was
+/// answered but changed nothing (a second RETRACT) has no events.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Entry {
+    /// The operation's epoch; unique.
+    pub epoch: u64,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What was asked; absent for the Field's own entries.
+    pub operation: Option<Operation>,
+    /// Who asked; [`crate::protocol::SYSTEM`] for the Field's own entries.
+    pub agent_id: Arc<str>,
+    /// The protocol session of the message.
+    pub session_id: Option<Arc<str>>,
+    /// The sender's name for the message; absent for the Field's own entries.
+    pub message_id: Option<Box<str>>,
+    /// Stands for the payload when the message is repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<u64>,
+    /// What happened, in order; an event's place here is its cursor's index.
+    pub events: Vec<Event>,
+    /// The response that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Arc<RawValue>>,
+}
+
+/// A fact. Each holds all that [`super::apply`] needs; the names in the log are those of REPLAY (section 7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are the protocol's own")]
+pub enum Event {
+    /// The entry's agent joined, or came back with `resumed`.
+    #[serde(rename = "REGISTER")]
+    Registered { role: Arc<str>, interests: Vec<Box<str>>, resumed: bool },
+    #[serde(rename = "DEREGISTER")]
+    Deregistered { agent: Arc<str> },
+    /// The agent holds a connection for the first time since it registered: from now on its life is tied to
+    /// connections (section 4, liveness).
+    #[serde(rename = "AGENT_CONNECTED")]
+    Connected { agent: Arc<str> },
+    #[serde(rename = "AGENT_FAILED")]
+    Failed { agent: Arc<str> },
+    /// A unit was recorded; `supersedes` names the units that it replaced.
+    #[serde(rename = "RECORD")]
+    Recorded { unit: Arc<Unit>, supersedes: Vec<UnitId> },
+    /// A draft became everyone's; the unit as it now is.
+    #[serde(rename = "COMMIT")]
+    Committed { unit: Arc<Unit>, supersedes: Vec<UnitId> },
+    #[serde(rename = "DISCARD")]
+    Discarded { memory_unit_id: UnitId, reason: Box<str> },
+    #[serde(rename = "RETRACT")]
+    Retracted { memory_unit_id: UnitId, reason: Box<str> },
+    #[serde(rename = "CONFLICT_CREATED")]
+    ConflictCreated { conflict: Arc<Conflict> },
+    /// A conflict was resolved; `superseded` names the units that the winner replaced.
+    #[serde(rename = "MERGE")]
+    Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },
+}
+
+impl Event {
+    /// The name in the log and in REPLAY.
+    pub fn event_type(&self) -> &'static str {
+        match self {
+            Self::Registered { .. } => "REGISTER",
+            Self::Deregistered { .. } => "DEREGISTER",
+            Self::Connected { .. } => "AGENT_CONNECTED",
+            Self::Failed { .. } => "AGENT_FAILED",
+            Self::Recorded { .. } => "RECORD",
+            Self::Committed { .. } => "COMMIT",
+            Self::Discarded { .. } => "DISCARD",
+            Self::Retracted { .. } => "RETRACT",
+            Self::ConflictCreated { .. } => "CONFLICT_CREATED",
+            Self::Merged { .. } => "MERGE",
+        }
+    }
+
+    /// Whether the Field itself did it, as a consequence of somebody's operation.
+    pub fn is_systems(&self) -> bool {
+        match self {
+            Self::ConflictCreated { .. } | Self::Connected { .. } | Self::Failed { .. } => true,
+            Self::Merged { resolution, .. } => &*resolution.resolved_by == crate::protocol::SYSTEM,
+            _ => false,
+        }
+    }
+}
+
+impl Entry {
+    /// Reads an entry from the log.
+    ///
+    /// # Errors
+    /// A text that this version did not write.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Lets the entry's texts of agents and sessions be those that the world holds already, so that a million
+    /// recovered units do not carry a million copies.
+    pub fn intern(&mut self, world: &World) {
+        if let Some(no) = world.agent_no(&self.agent_id) {
+            self.agent_id = Arc::clone(&world.agent(no).agent.id);
+        }
+        if let Some(session) = &mut self.session_id {
+            *session = world.interned_session(session);
+        }
+        for event in &mut self.events {
+            let (Event::Recorded { unit, .. } | Event::Committed { unit, .. }) = event else { continue };
+            let Some(unit) = Arc::get_mut(unit) else { continue };
+            let Some(no) = world.agent_no(&unit.source.agent_id) else { continue };
+            let agent = &world.agent(no).agent;
+            unit.source.agent_id = Arc::clone(&agent.id);
+            if unit.source.agent_role == agent.role {
+                unit.source.agent_role = Arc::clone(&agent.role);
+            }
+            unit.source.session_id = unit.source.session_id.as_ref().map(|id| world.interned_session(id));
+        }
+    }
+
+    /// The text that the log keeps.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("an entry is always writable")
+    }
+
+    /// The lines of `GET /v1/log`, one per event (wire, section 1). Drafts appear without what they say;
+    /// the COMMIT carries it.
+    pub fn lines(&self) -> Vec<String> {
+        (0u32..).zip(&self.events).map(|(index, event)| self.line(index, event)).collect()
+    }
+
+    fn line(&self, index: u32, event: &Event) -> String {
+        let mut line = Map::new();
+        let agent = if event.is_systems() { crate::protocol::SYSTEM } else { &*self.agent_id };
+        line.insert("cursor".into(), json!(Cursor::new(self.epoch, index)));
+        line.insert("epoch".into(), json!(self.epoch));
+        line.insert("event_type".into(), json!(event.event_type()));
+        line.insert("operation".into(), json!(self.operation));
+        line.insert("agent_id".into(), json!(agent));
+        line.insert("session_id".into(), json!(self.session_id));
+        line.insert("message_id".into(), json!(self.message_id));
+        line.insert("timestamp".into(), json!(self.at));
+        let own = match event {
+            Event::Recorded { unit, .. } if unit.mode == Mode::Draft => {
+                json!({ "unit": { "id": unit.id, "mode": unit.mode, "type": unit.kind } })
+            }
+            Event::Discarded { memory_unit_id, .. } => json!({ "memory_unit_id": memory_unit_id }),
+            other => {
+                let tagged = serde_json::to_value(other).expect("an event is always writable");
+                match tagged {
+                    Value::Object(map) => map.into_iter().next().map_or(Value::Null, |(_, own)| own),
+                    _ => Value::Null,
+                }
+            }
+        };
+        if let Value::Object(own) = own {
+            line.extend(own);
+        }
+        Value::Object(line).to_string()
+    }
+}
+
+/// The lines of `GET /v1/log` for one stored entry.
+///
+/// # Errors
+/// A text that this version did not write.
+pub fn log_lines(body: &str) -> Result<Vec<String>, serde_json::Error> {
+    Ok(Entry::from_json(body)?.lines())
+}

@@ -1,0 +1,33 @@
+//! The heart: a Field as a state machine, pure.
+//!
+//! No async, no clock, no randomness, no I/O, no threads, no logging (law 1). Everything uncertain is an
+//! argument of the [`Command`]; [`decide`] looks at the [`State`] and says what happens, [`apply`] makes it
+//! so and cannot fail. Recovery only applies. In reading order:
+//!
+//! - [`Command`], [`Message`]: what arrives, read and stamped;
+//! - [`Entry`], [`Event`]: what happened, as the log keeps it;
+//! - [`State`] and its [`World`]: persistent collections, so that a view of the world is a cheap clone;
+//! - `visibility`: the one predicate of who may see which unit;
+//! - [`decide`]: the order of the rules; `rules/`: one file per operation; [`apply`];
+//! - `census`: what the GET endpoints show of a world.
+
+mod apply;
+mod census;
+mod command;
+mod decide;
+mod event;
+mod policy;
+mod presence;
+mod rules;
+mod state;
+mod visibility;
+
+pub use apply::apply;
+pub use census::UnitFilter;
+pub use command::{Command, Message, message_key};
+pub use decide::{Query, Read, Verdict, connect, decide, overdue};
+pub use event::{Entry, Event, log_lines};
+pub use policy::Policy;
+pub use presence::{Presence, Whereabouts};
+pub use rules::{Chronicle, attune, detect, replay};
+pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, UnitNo, World};

@@ -1,0 +1,55 @@
+//! What an operator decided about a Field: the arguments of its rules.
+
+use crate::limits;
+use crate::protocol::{Capabilities, Limits, MemoryType, Operation, VERSION};
+
+/// The settings that the rules read. Constant while the hub runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// The conformance level served: the configured one, or the highest that the hub meets.
+    pub level: u8,
+    /// Whether drafts are shown to every agent (section 3).
+    pub shared_drafts: bool,
+    /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
+    pub grace_ms: u64,
+    /// The bounds that clients can meet.
+    pub limits: Limits,
+    /// What REGISTER tells of all this.
+    pub capabilities: Capabilities,
+}
+
+impl Policy {
+    /// The highest level met in full: level 2 needs embeddings, MERGE, push and COMPACT.
+    pub const HIGHEST_LEVEL: u8 = 1;
+
+    /// The policy of the Field `name`, with `level` lowered to what is served.
+    pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
+        let level = level.min(Self::HIGHEST_LEVEL);
+        let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
+        let capabilities = Capabilities {
+            conformance_level: level,
+            supported_operations: Operation::ALL
+                .iter()
+                .filter(|op| served(op))
+                .map(|op| op.name().to_owned())
+                .collect(),
+            protocol_version: VERSION.to_owned(),
+            persistence: true,
+            conflict_strategies: Vec::new(),
+            field: name.to_owned(),
+            memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
+            embedding: None,
+            limits: limits.clone(),
+            extensions: ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"]
+                .map(str::to_owned)
+                .to_vec(),
+        };
+        Self { level, shared_drafts, grace_ms, limits, capabilities }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::new("default", Self::HIGHEST_LEVEL, false, limits::GRACE_MS, Limits::default())
+    }
+}

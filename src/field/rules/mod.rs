@@ -1,0 +1,37 @@
+//! One file per operation, or per family of them. Those that change the Field give events; those that look
+//! compute an answer from a view of the world.
+
+pub(super) mod attune;
+pub(super) mod detect;
+pub(super) mod lifecycle;
+pub(super) mod record;
+pub(super) mod register;
+pub(super) mod relate;
+pub(super) mod replay;
+mod replay_words;
+
+pub use attune::attune;
+pub(super) use detect::as_json as detect_as_json;
+pub use detect::detect;
+pub use replay::{Chronicle, replay};
+
+/// The beginning of a text, on one line, at most `most` characters.
+pub(super) fn excerpt(text: &str, most: usize) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+        // Bytes are at least as many as characters: enough to stop reading a long text.
+        if words.len() > most * 4 {
+            break;
+        }
+    }
+    if words.chars().count() <= most {
+        return words;
+    }
+    let mut short: String = words.chars().take(most.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}

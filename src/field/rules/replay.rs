@@ -1,0 +1,358 @@
+//! REPLAY (seed `replay.md`, sections 7 and 12): the reasoning behind something, read from the log alone.
+//!
+//! The world's `mentions` say *where* in the log to look; every fact that is told or followed (relations,
+//! supersession, resolutions) is read there.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::json;
+
+use super::super::event::{Entry, Event};
+use super::super::policy::Policy;
+use super::super::state::{AgentNo, ConflictNo, Entity, Slot, UnitNo, World};
+use super::replay_words::{Weight, account, describe};
+use crate::limits::REPLAY_SUMMARY_EVENTS_MAX;
+use crate::protocol::{
+    ConflictId, Cursor, ErrorCode, MemoryType, Mode, Refusal, ReplayDepth, ReplayRequest, ReplayTarget,
+    Replayed, SYSTEM, UnitId, UnitStatus,
+};
+
+/// The log, as REPLAY reads it.
+pub trait Chronicle {
+    /// The entry of this epoch, if there is one.
+    ///
+    /// # Errors
+    /// What went wrong, for the operator: the log could not be read.
+    fn entry(&mut self, epoch: u64) -> Result<Option<Entry>, String>;
+}
+
+/// Reconstructs the timeline of what a request names, as `asker` may see it.
+///
+/// # Errors
+/// `UNIT_NOT_FOUND` for a target of any type that does not exist, or not yet, or not for this asker;
+/// `REPLAY_TOO_LARGE`; `INTERNAL_ERROR` when the log cannot be read.
+pub fn replay(
+    world: &World,
+    chronicle: &mut dyn Chronicle,
+    policy: &Policy,
+    asker: AgentNo,
+    request: &ReplayRequest,
+) -> Result<Replayed, Refusal> {
+    let as_of = request.as_of_epoch.unwrap_or(u64::MAX);
+    let most = match request.depth {
+        ReplayDepth::Summary => usize::MAX,
+        _ => policy.limits.replay_events,
+    };
+    let mut walk = Walk { world, chronicle, policy, asker, as_of, most, told: BTreeMap::new() };
+    match request.target_type {
+        ReplayTarget::MemoryUnit => walk.unit(&request.target_id, None)?,
+        ReplayTarget::Decision => walk.unit(&request.target_id, Some(MemoryType::Decision))?,
+        ReplayTarget::Conflict => walk.conflict(&request.target_id)?,
+        ReplayTarget::Task => walk.carriers(&Entity::Task(request.target_id.as_ref().into()))?,
+        ReplayTarget::Session => walk.carriers(&Entity::Session(request.target_id.as_ref().into()))?,
+    }
+    if walk.told.is_empty() {
+        return Err(not_found(request.target_type, &request.target_id));
+    }
+    let told = walk.told;
+    answer(told, policy, request)
+}
+
+/// An event that belongs to the timeline, in words.
+pub(super) struct Told {
+    pub weight: Weight,
+    pub event: crate::protocol::ReplayEvent,
+}
+
+fn answer(
+    told: BTreeMap<Cursor, Told>,
+    policy: &Policy,
+    request: &ReplayRequest,
+) -> Result<Replayed, Refusal> {
+    let total_events = told.len();
+    let mut agents_involved: Vec<String> = Vec::new();
+    for event in told.values() {
+        let agent = &event.event.agent_id;
+        if agent != SYSTEM && !agents_involved.contains(agent) {
+            agents_involved.push(agent.clone());
+        }
+    }
+    let summary = account(request, &told, &agents_involved);
+    let key = told.values().filter(|told| told.weight >= Weight::Key).count();
+    let least = match request.depth {
+        ReplayDepth::FullTrace => Weight::Minor,
+        ReplayDepth::Summary if key > REPLAY_SUMMARY_EVENTS_MAX => Weight::Turning,
+        ReplayDepth::Detailed | ReplayDepth::Summary => Weight::Key,
+    };
+    let timeline: Vec<_> =
+        told.into_values().filter(|told| told.weight >= least).map(|told| told.event).collect();
+    // 60 bytes stand for the keys and punctuation of an event.
+    let bytes: usize = timeline.iter().map(|e| e.description.len() + e.agent_id.len() + 160).sum();
+    if timeline.len() > policy.limits.replay_events || bytes > policy.limits.replay_bytes {
+        return Err(too_large(policy, request.depth));
+    }
+    Ok(Replayed { status: "ok".to_owned(), timeline, summary, agents_involved, total_events })
+}
+
+fn too_large(policy: &Policy, depth: ReplayDepth) -> Refusal {
+    let advice = match depth {
+        ReplayDepth::Summary => "Replay a smaller target: one unit, decision or task of it.",
+        _ => "Retry with depth \"summary\", or replay one unit, decision or task of it.",
+    };
+    let limits = &policy.limits;
+    Refusal::new(
+        ErrorCode::ReplayTooLarge,
+        format!(
+            "The timeline has more than {} events or {} bytes.",
+            limits.replay_events, limits.replay_bytes
+        ),
+        advice,
+    )
+    .with("limit_events", json!(limits.replay_events))
+    .with("limit_bytes", json!(limits.replay_bytes))
+}
+
+fn not_found(target: ReplayTarget, id: &str) -> Refusal {
+    Refusal::new(
+        ErrorCode::UnitNotFound,
+        format!("There is no {target} {id:?} to replay."),
+        "Check target_type and target_id; an id comes from RECORD, ATTUNE, DETECT or the task or session itself.",
+    )
+    .with("key", json!("target_id"))
+}
+
+/// How the walk came to a unit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reached {
+    /// By supersession from the target: the chain goes on both ways from here.
+    Chain,
+    /// By an outbound relation: its own outbound relations go on, its chain does not.
+    Related,
+}
+
+struct Walk<'a> {
+    world: &'a World,
+    chronicle: &'a mut dyn Chronicle,
+    policy: &'a Policy,
+    asker: AgentNo,
+    as_of: u64,
+    most: usize,
+    told: BTreeMap<Cursor, Told>,
+}
+
+impl Walk<'_> {
+    /// A unit, its chain, what it rests on, and the conflicts that touch them.
+    fn unit(&mut self, id: &str, kind: Option<MemoryType>) -> Result<(), Refusal> {
+        let named = id.parse::<UnitId>().ok().and_then(|id| self.world.find(id));
+        let Some(target) = named.filter(|no| self.shows(self.world.slot(*no))) else { return Ok(()) };
+        if kind.is_some_and(|kind| kind != self.world.slot(target).unit.kind) {
+            return Ok(());
+        }
+        let mut queue = VecDeque::from([(target, Reached::Chain)]);
+        let mut seen: BTreeMap<UnitNo, Reached> = BTreeMap::new();
+        while let Some((no, reached)) = queue.pop_front() {
+            // A unit met again on the chain counts as of the chain, however it was met before.
+            if seen.get(&no).is_some_and(|before| *before <= reached) {
+                continue;
+            }
+            seen.insert(no, reached);
+            self.one_unit(no, reached, &mut queue)?;
+        }
+        Ok(())
+    }
+
+    /// Tells a unit's own events and its conflicts', and queues the units that it leads to.
+    fn one_unit(
+        &mut self,
+        no: UnitNo,
+        reached: Reached,
+        queue: &mut VecDeque<(UnitNo, Reached)>,
+    ) -> Result<(), Refusal> {
+        let id = self.world.slot(no).id;
+        let mut conflicts: BTreeSet<ConflictId> = BTreeSet::new();
+        for epoch in self.epochs_of_unit(no) {
+            let Some(entry) = self.read(epoch)? else { continue };
+            for (index, event) in (0..).zip(&entry.events) {
+                let own = match event {
+                    Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes } => {
+                        if unit.id == id {
+                            self.lead_on(unit, supersedes, reached, queue);
+                        } else if reached == Reached::Chain && supersedes.contains(&id) {
+                            self.queue(unit.id, Reached::Chain, queue);
+                        }
+                        unit.id == id
+                    }
+                    Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
+                        *memory_unit_id == id
+                    }
+                    Event::ConflictCreated { conflict } => {
+                        let ours = conflict.partner_of(id).is_some();
+                        if ours {
+                            conflicts.insert(conflict.id);
+                        }
+                        ours
+                    }
+                    Event::Merged { conflict_id, resolution, superseded } => {
+                        let ours = conflicts.contains(conflict_id);
+                        if ours && reached == Reached::Chain {
+                            let pair = superseded.iter().copied().chain(resolution.winner_id);
+                            // A merge that replaced nobody leads nowhere.
+                            for other in pair.filter(|_| !superseded.is_empty()) {
+                                self.queue(other, Reached::Chain, queue);
+                            }
+                        }
+                        ours
+                    }
+                    _ => false,
+                };
+                if own {
+                    self.tell(&entry, index, event)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues what a unit replaced and what it relates to.
+    fn lead_on(
+        &self,
+        unit: &crate::protocol::Unit,
+        supersedes: &[UnitId],
+        reached: Reached,
+        queue: &mut VecDeque<(UnitNo, Reached)>,
+    ) {
+        if reached == Reached::Chain {
+            for old in supersedes {
+                self.queue(*old, Reached::Chain, queue);
+            }
+        }
+        for relation in &unit.relations {
+            if let Ok(id) = relation.target_id.parse() {
+                self.queue(id, Reached::Related, queue);
+            }
+        }
+    }
+
+    fn queue(&self, id: UnitId, reached: Reached, queue: &mut VecDeque<(UnitNo, Reached)>) {
+        if let Some(no) = self.world.find(id)
+            && self.shows(self.world.slot(no))
+        {
+            queue.push_back((no, reached));
+        }
+    }
+
+    /// A conflict: how its two units came to be, its own events, its resolution.
+    fn conflict(&mut self, id: &str) -> Result<(), Refusal> {
+        let named = id.parse::<ConflictId>().ok().and_then(|id| self.world.find_conflict(id));
+        let Some(number) = named else { return Ok(()) };
+        let conflict = std::sync::Arc::clone(&self.world.conflicts[number as usize]);
+        if conflict.id.epoch > self.as_of {
+            return Ok(());
+        }
+        for unit in [conflict.unit_a, conflict.unit_b] {
+            let Some(no) = self.world.find(unit) else { continue };
+            for epoch in self.epochs_of_unit(no) {
+                let Some(entry) = self.read(epoch)? else { continue };
+                for (index, event) in (0..).zip(&entry.events) {
+                    if matches!(event, Event::Recorded { unit: u, .. } | Event::Committed { unit: u, .. } if u.id == unit)
+                    {
+                        self.tell(&entry, index, event)?;
+                    }
+                }
+            }
+        }
+        for epoch in self.epochs_of_conflict(number) {
+            let Some(entry) = self.read(epoch)? else { continue };
+            for (index, event) in (0..).zip(&entry.events) {
+                let ours = match event {
+                    Event::ConflictCreated { conflict: made } => made.id == conflict.id,
+                    Event::Merged { conflict_id, .. } => *conflict_id == conflict.id,
+                    _ => false,
+                };
+                if ours {
+                    self.tell(&entry, index, event)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every event that carries a task's or a session's id.
+    fn carriers(&mut self, entity: &Entity) -> Result<(), Refusal> {
+        for epoch in self.world.mentions.get(entity).cloned().unwrap_or_default() {
+            let Some(entry) = self.read(epoch)? else { continue };
+            for (index, event) in (0..).zip(&entry.events) {
+                let carries = match entity {
+                    Entity::Session(id) => entry.session_id.as_deref() == Some(&**id),
+                    Entity::Task(id) => self.task_of(event).as_deref() == Some(&**id),
+                    Entity::Unit(_) | Entity::Conflict(_) => false,
+                };
+                if carries {
+                    self.tell(&entry, index, event)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The unit that an event is about.
+    fn subject(&self, event: &Event) -> Option<&Slot> {
+        let id = match event {
+            Event::Recorded { unit, .. } | Event::Committed { unit, .. } => unit.id,
+            Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
+                *memory_unit_id
+            }
+            _ => return None,
+        };
+        self.world.find(id).map(|no| self.world.slot(no))
+    }
+
+    fn task_of(&self, event: &Event) -> Option<std::sync::Arc<str>> {
+        self.subject(event).and_then(|slot| slot.unit.intent.task_id.clone())
+    }
+
+    /// Where the log tells of a unit: its RECORD, whose epoch its id names, and later mentions.
+    fn epochs_of_unit(&self, no: UnitNo) -> Vec<u64> {
+        let later = self.world.mentions.get(&Entity::Unit(no)).into_iter().flatten().copied();
+        std::iter::once(self.world.slot(no).id.epoch).chain(later).collect()
+    }
+
+    fn epochs_of_conflict(&self, number: ConflictNo) -> Vec<u64> {
+        let later = self.world.mentions.get(&Entity::Conflict(number)).into_iter().flatten().copied();
+        std::iter::once(self.world.conflicts[number as usize].id.epoch).chain(later).collect()
+    }
+
+    fn read(&mut self, epoch: u64) -> Result<Option<Entry>, Refusal> {
+        if epoch > self.as_of {
+            return Ok(None);
+        }
+        self.chronicle.entry(epoch).map_err(|error| {
+            Refusal::new(
+                ErrorCode::InternalError,
+                format!("The log could not be read: {error}"),
+                "Tell the hub's operator; nothing was changed.",
+            )
+        })
+    }
+
+    /// Whether the asker may see a unit, at the moment that is replayed: a unit is everyone's from its commit.
+    fn shows(&self, slot: &Slot) -> bool {
+        let own = slot.author == self.asker;
+        let shared = self.policy.shared_drafts && slot.status == UnitStatus::Draft;
+        let public = slot.unit.mode == Mode::Committed && slot.epoch <= self.as_of;
+        slot.id.epoch <= self.as_of && (own || shared || public)
+    }
+
+    fn tell(&mut self, entry: &Entry, index: u32, event: &Event) -> Result<(), Refusal> {
+        let subject = self.subject(event);
+        if subject.is_some_and(|slot| !self.shows(slot)) {
+            return Ok(());
+        }
+        let told = describe(entry, event, subject.map(|slot| &*slot.unit));
+        self.told.insert(Cursor::new(entry.epoch, index), told);
+        if self.told.len() > self.most {
+            return Err(too_large(self.policy, ReplayDepth::FullTrace));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,292 @@
+//! The state: a fold over the log, kept in persistent collections.
+//!
+//! Cloning a [`World`] copies a handful of pointers, so reads get an immutable view of their own while the
+//! actor goes on (law 6). What changes about a unit stands in its [`Slot`]; the unit itself is shared.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use imbl::{HashMap as SharedMap, OrdSet, Vector};
+
+use super::presence::Presence;
+use crate::limits;
+use crate::protocol::{
+    Agent, AgentStatus, Conflict, ConflictId, Relation, RelationType, Timestamp, Unit, UnitId, UnitStatus,
+};
+
+/// A unit's place in the order in which units came to be, drafts included.
+pub type UnitNo = u32;
+/// An agent's place in the order of first registrations.
+pub type AgentNo = u32;
+/// A conflict's place in the order in which conflicts came to be.
+pub type ConflictNo = u32;
+
+/// A unit and what changes about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slot {
+    /// Its id, here too so that looking one up touches no unit.
+    pub id: UnitId,
+    /// The unit itself.
+    pub unit: Arc<Unit>,
+    /// Epoch of its commit; for a draft, of its RECORD.
+    pub epoch: u64,
+    /// Who wrote it.
+    pub author: AgentNo,
+    /// The unit that replaced it, where one did.
+    pub successor: Option<UnitNo>,
+    /// Where it stands in its life.
+    pub status: UnitStatus,
+    /// Out of ATTUNE unless asked for (COMPACT).
+    pub archived: bool,
+}
+
+/// An agent as the Field knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRecord {
+    /// Its id and role, what it cares about, how it is.
+    pub agent: Agent,
+    /// Epoch of its last REGISTER.
+    pub registered_epoch: u64,
+    /// Whether it has held a connection since then: then its life is tied to connections.
+    pub holder: bool,
+}
+
+/// Something that entries mention and REPLAY can ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Entity {
+    /// A unit, in entries after the one that recorded it.
+    Unit(UnitNo),
+    /// A conflict, in entries after the one that created it.
+    Conflict(ConflictNo),
+    /// A task, in the entries of its units.
+    Task(Arc<str>),
+    /// A session, in all its entries.
+    Session(Arc<str>),
+}
+
+/// The public part of the state: everything but the memory of messages and of connections.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct World {
+    /// All units in the order of their ids.
+    pub units: Vector<Slot>,
+    /// Committed units by the epoch of their commit.
+    pub timeline: Vector<(u64, UnitNo)>,
+    /// All agents that ever registered.
+    pub agents: Vector<Arc<AgentRecord>>,
+    agent_numbers: SharedMap<Arc<str>, AgentNo>,
+    /// Live units of each agent.
+    pub live_by_author: Vector<u32>,
+    /// All conflicts in the order of their ids.
+    pub conflicts: Vector<Arc<Conflict>>,
+    /// The conflicts that wait for a decision.
+    pub unresolved: OrdSet<ConflictNo>,
+    /// Each unit's conflicts.
+    pub disputes: SharedMap<UnitNo, Vector<ConflictNo>>,
+    /// Each contested unit's unresolved conflicts.
+    pub open_disputes: SharedMap<UnitNo, OrdSet<ConflictNo>>,
+    /// Relations of committed units by their target, which need not exist.
+    pub inbound: SharedMap<UnitId, Vector<(UnitNo, u32)>>,
+    /// Where in the log (epochs) something is mentioned: an index into the log, nothing of its content.
+    pub mentions: SharedMap<Entity, Vector<u64>>,
+    /// How many units stand in each status, in the order of [`UnitStatus::ALL`].
+    pub by_status: [u64; UnitStatus::ALL.len()],
+    /// Entries in the log.
+    pub entries: u64,
+    /// Epoch of the last entry; 0 before the first.
+    pub last_epoch: u64,
+}
+
+impl World {
+    /// The slot of a unit.
+    ///
+    /// # Panics
+    /// On a number that this world did not give out.
+    pub fn slot(&self, no: UnitNo) -> &Slot {
+        &self.units[no as usize]
+    }
+
+    /// The unit with this id, whoever may see it.
+    pub fn find(&self, id: UnitId) -> Option<UnitNo> {
+        let at = self.units.binary_search_by(|slot| slot.id.cmp(&id)).ok()?;
+        UnitNo::try_from(at).ok()
+    }
+
+    /// The unit that now stands for this one: itself, or the end of its chain of successors.
+    pub fn latest(&self, mut no: UnitNo) -> UnitNo {
+        while let Some(next) = self.slot(no).successor {
+            no = next;
+        }
+        no
+    }
+
+    /// The number of the agent with this id.
+    pub fn agent_no(&self, id: &str) -> Option<AgentNo> {
+        self.agent_numbers.get(id).copied()
+    }
+
+    /// An agent.
+    ///
+    /// # Panics
+    /// On a number that this world did not give out.
+    pub fn agent(&self, no: AgentNo) -> &AgentRecord {
+        &self.agents[no as usize]
+    }
+
+    /// The conflict with this id.
+    pub fn find_conflict(&self, id: ConflictId) -> Option<ConflictNo> {
+        let at = self.conflicts.binary_search_by(|conflict| conflict.id.cmp(&id)).ok()?;
+        ConflictNo::try_from(at).ok()
+    }
+
+    /// Where a relation's target text names an existing unit, its number.
+    pub fn target_of(&self, relation: &Relation) -> Option<UnitNo> {
+        self.find(relation.target_id.parse().ok()?)
+    }
+
+    /// How many units stand in a status.
+    pub fn count(&self, status: UnitStatus) -> u64 {
+        self.by_status[status as usize]
+    }
+
+    /// The relations that point at a unit: kind, description and source.
+    pub fn inbound_of(&self, id: UnitId) -> impl Iterator<Item = (RelationType, Option<&str>, &Slot)> {
+        self.inbound.get(&id).into_iter().flatten().map(|&(source, at)| {
+            let slot = self.slot(source);
+            let relation = &slot.unit.relations[at as usize];
+            (relation.kind, relation.description.as_deref(), slot)
+        })
+    }
+
+    /// Enters an agent, or replaces what is known of it.
+    pub(super) fn enter_agent(&mut self, record: AgentRecord) -> AgentNo {
+        let id = Arc::clone(&record.agent.id);
+        if let Some(no) = self.agent_no(&id) {
+            self.agents[no as usize] = Arc::new(record);
+            return no;
+        }
+        let no = AgentNo::try_from(self.agents.len()).expect("fewer than 2^32 agents");
+        self.agents.push_back(Arc::new(record));
+        self.live_by_author.push_back(0);
+        self.agent_numbers.insert(id, no);
+        no
+    }
+
+    /// Changes what is known of an agent, if it is known.
+    pub(super) fn change_agent(&mut self, id: &str, change: impl FnOnce(&mut AgentRecord)) {
+        if let Some(no) = self.agent_no(id) {
+            change(Arc::make_mut(&mut self.agents[no as usize]));
+        }
+    }
+
+    /// Moves a unit to a status, keeping the counts.
+    pub(super) fn set_status(&mut self, no: UnitNo, status: UnitStatus) {
+        let slot = &mut self.units[no as usize];
+        let (author, before) = (slot.author, std::mem::replace(&mut slot.status, status));
+        self.by_status[before as usize] -= 1;
+        self.by_status[status as usize] += 1;
+        match (before.is_live(), status.is_live()) {
+            (true, false) => self.live_by_author[author as usize] -= 1,
+            (false, true) => self.live_by_author[author as usize] += 1,
+            _ => {}
+        }
+    }
+
+    /// Notes that the entry at `epoch` mentions something, once.
+    pub(super) fn mention(&mut self, entity: Entity, epoch: u64) {
+        let epochs = self.mentions.entry(entity).or_default();
+        if epochs.last() != Some(&epoch) {
+            epochs.push_back(epoch);
+        }
+    }
+
+    /// The text that the world already holds for this agent, role or session, so that a million units do not
+    /// carry a million copies of it.
+    pub(super) fn interned_session(&self, session: &Arc<str>) -> Arc<str> {
+        match self.mentions.get_key_value(&Entity::Session(Arc::clone(session))) {
+            Some((Entity::Session(known), _)) => Arc::clone(known),
+            _ => Arc::clone(session),
+        }
+    }
+}
+
+/// The messages that were answered, for repeats (section 2, idempotency).
+///
+/// Only hashes are kept: the first answer stands in the log, at the epoch given here.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ledger {
+    known: HashMap<u128, Remembered>,
+    order: VecDeque<(u128, u64)>,
+}
+
+/// Where a message's first answer stands, and what it asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remembered {
+    /// Epoch of its entry.
+    pub epoch: u64,
+    /// Stands for its operation and payload.
+    pub digest: u64,
+}
+
+impl Ledger {
+    /// What is remembered of a message.
+    pub fn get(&self, key: u128) -> Option<Remembered> {
+        self.known.get(&key).copied()
+    }
+
+    /// How many messages are remembered.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether no message is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Remembers a message answered at `at_ms`, and forgets those that are both old and many messages ago.
+    pub(super) fn remember(&mut self, key: u128, remembered: Remembered, at_ms: u64) {
+        self.known.insert(key, remembered);
+        self.order.push_back((key, at_ms));
+        while self.order.len() > limits::REMEMBERED_MESSAGES_MIN {
+            let &(oldest, oldest_ms) = self.order.front().expect("it is not empty");
+            if at_ms.saturating_sub(oldest_ms) <= limits::REMEMBERED_AGE_MIN_MS {
+                break;
+            }
+            self.order.pop_front();
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// All that a Field knows.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// The Lamport clock: the greatest epoch handed out. Reads move it too, so it is not a fold over the log;
+    /// a restart sets it to the reserved mark.
+    pub clock: u64,
+    /// What the log says.
+    pub world: World,
+    /// Which messages were answered.
+    pub ledger: Ledger,
+    /// Which agents hold connections; not in the log.
+    pub presence: Presence,
+}
+
+impl State {
+    /// An agent sent something that was not refused.
+    pub fn seen(&mut self, agent: AgentNo, now: Timestamp) {
+        self.presence.seen(agent, now);
+    }
+}
+
+impl AgentRecord {
+    /// Whether it may send operations without registering again.
+    pub fn is_active(&self) -> bool {
+        self.agent.status.is_active()
+    }
+
+    /// Sets its status.
+    pub(super) fn become_status(&mut self, status: AgentStatus) {
+        self.agent.status = status;
+    }
+}
