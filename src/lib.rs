@@ -1,4 +1,9 @@
 //! akashik-hub
 #![warn(missing_docs)]
+pub mod config;
+pub mod field;
+pub mod hub;
 pub mod limits;
+pub mod log;
 pub mod protocol;
+pub mod relevance;

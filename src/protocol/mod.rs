@@ -23,6 +23,7 @@ pub use answers::{
     Registered, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
 };
 pub use conflict::{Conflict, ConflictStatus, ConflictType, DetectedBy, Resolution, Strategy};
+pub(crate) use envelope::epoch_overflow;
 pub use envelope::{Envelope, FaultyEnvelope, ReplyEnvelope, RequestEnvelope};
 pub use error::{ErrorBody, ErrorCode, Refusal};
 pub use ids::{ConflictId, Cursor, UnitId};
@@ -31,6 +32,7 @@ pub use request::{
     CommitRequest, DeregisterRequest, DetectFilter, DetectRequest, Draft, GiveUpRequest, RecordRequest,
     RegisterRequest, ReplayDepth, ReplayRequest, ReplayTarget, Request,
 };
+pub(crate) use request::{check_committed, unsupported};
 pub use scope::{AttuneRequest, Format, Scope};
 pub use time::Timestamp;
 pub use unit::{

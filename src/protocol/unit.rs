@@ -1,5 +1,6 @@
 //! The memory unit (section 3): the atom of knowledge, immutable once committed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -164,14 +165,14 @@ pub struct Unit {
 }
 
 /// A memory unit as the doors show it: the unit with its present status and the epoch of its commit.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct ShownUnit<'a> {
     pub id: UnitId,
     pub mode: Mode,
     #[serde(rename = "type")]
     pub kind: MemoryType,
-    pub content: &'a str,
+    pub content: Cow<'a, str>,
     pub intent: &'a Intent,
     pub confidence: Option<&'a Confidence>,
     pub source: &'a Source,
@@ -187,7 +188,7 @@ impl<'a> ShownUnit<'a> {
             id: unit.id,
             mode: unit.mode,
             kind: unit.kind,
-            content: &unit.content,
+            content: Cow::Borrowed(&unit.content),
             intent: &unit.intent,
             confidence: unit.confidence.as_ref(),
             source: &unit.source,

@@ -1,0 +1,61 @@
+//! The validated configuration of a hub: what flags, environment and file come down to (wire, section 5).
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::limits;
+use crate::protocol::Limits;
+
+/// Everything an operator can set, checked. Made from the command line by `cli`, or by hand in tests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where to listen; port 0 means any free one.
+    pub listen: SocketAddr,
+    /// The data directory, made when absent.
+    pub data: PathBuf,
+    /// Names of the Fields; the first is the one under `/v1/…`. Never empty.
+    pub fields: Vec<String>,
+    /// The highest conformance level to serve, 0..=3; what the hub cannot do it does not serve anyway.
+    pub level: u8,
+    /// Allows an address that is not loopback without tokens.
+    pub insecure: bool,
+    /// Shows drafts to every agent (section 3, drafts).
+    pub shared_drafts: bool,
+    /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
+    pub grace_ms: u64,
+    /// The bounds that clients can meet.
+    pub limits: Limits,
+    /// Origins that browsers may call from, besides the hub's own; empty turns CORS off.
+    pub allowed_origins: Vec<String>,
+    /// Host names under which the hub may be reached, besides loopback names and plain addresses.
+    pub allowed_hosts: Vec<String>,
+    /// How often a WebSocket peer is pinged, milliseconds.
+    pub heartbeat_ms: u64,
+    /// How long nothing may be heard from a WebSocket peer, milliseconds.
+    pub silence_max_ms: u64,
+    /// Most open connections.
+    pub connections_max: usize,
+    /// Largest size of each Field's log on disk, bytes; nothing means as much as the disk holds.
+    pub max_log_bytes: Option<u64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
+            data: PathBuf::from("./akashik-data"),
+            fields: vec!["default".to_owned()],
+            level: 3,
+            insecure: false,
+            shared_drafts: false,
+            grace_ms: limits::GRACE_MS,
+            limits: Limits::default(),
+            allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
+            heartbeat_ms: limits::HEARTBEAT_MS,
+            silence_max_ms: limits::SILENCE_MAX_MS,
+            connections_max: limits::CONNECTIONS_MAX,
+            max_log_bytes: None,
+        }
+    }
+}

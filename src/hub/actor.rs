@@ -1,0 +1,426 @@
+//! The actor: one task per Field that owns its state and orders everything.
+//!
+//! It never waits for a session, computes nothing that could be computed elsewhere, and is never ahead of
+//! the log by more than one batch in flight and one being gathered. A failed commit is not papered over
+//! (law 4): everything that waited is refused, the state is thrown away, and what the log really holds is
+//! read back before anything else is decided.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, oneshot};
+
+use super::answer::Answer;
+use super::index::SharedIndex;
+use super::metrics::Metrics;
+use super::reads::Reads;
+use super::restore::Restored;
+use super::view::View;
+use super::waiting::{Queue, Then, Waiting, storage_refusal, unreadable_refusal};
+use super::writer::{Done, Job};
+use crate::field::{
+    AgentNo, Command, Entry, Message, Policy, State, Verdict, World, apply, connect, decide, overdue,
+};
+use crate::limits::{ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
+use crate::log::LogError;
+use crate::protocol::{Refusal, Timestamp};
+
+/// How often the actor looks at what only time changes: agents overdue, space on the disk.
+const TICK: Duration = Duration::from_millis(500);
+
+/// What reaches the actor.
+#[derive(Debug)]
+pub(super) enum Call {
+    /// A message, the connection it came over, and where its answer goes.
+    Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
+    /// A connection ended.
+    Detach(u64),
+    /// Are you there? Answers whether the log is open.
+    Ping(oneshot::Sender<bool>),
+    /// The end: make everything durable, close the log, then say so.
+    Stop(oneshot::Sender<()>),
+}
+
+/// How the log is.
+#[derive(Debug, Clone, PartialEq)]
+enum Mode {
+    /// Reads and writes are served.
+    Open,
+    /// There is no space: reads are served, writes refused.
+    Full(Refusal),
+    /// The state is being read back; nothing is decided meanwhile.
+    Reloading(Refusal),
+    /// The log cannot even be read: everything is refused until it can.
+    Broken(Refusal),
+}
+
+/// A batch on its way to the disk.
+#[derive(Debug)]
+struct InFlight {
+    last: u64,
+    reserve: Option<u64>,
+    world: World,
+}
+
+/// Where the durable state is published.
+#[derive(Debug)]
+pub struct Published {
+    pub view: ArcSwap<View>,
+    /// The newest epoch that may be shown.
+    pub clock: AtomicU64,
+}
+
+/// What an actor is made of.
+pub(super) struct Parts {
+    pub name: Arc<str>,
+    pub policy: Arc<Policy>,
+    pub restored: Restored,
+    pub calls: mpsc::Receiver<Call>,
+    pub jobs: SyncSender<Job>,
+    pub done: mpsc::Receiver<Done>,
+    pub published: Arc<Published>,
+    pub index: Arc<SharedIndex>,
+    pub reads: Arc<Reads>,
+    pub metrics: Arc<Metrics>,
+    /// Wakes whoever keeps the index up to date.
+    pub indexer: SyncSender<()>,
+}
+
+pub(super) struct Actor {
+    parts: Parts,
+    state: State,
+    mode: Mode,
+    gathered: Vec<Arc<Entry>>,
+    waiting: Queue,
+    in_flight: Option<InFlight>,
+    /// Whether the log thread works on anything.
+    log_busy: bool,
+    durable: u64,
+    reserved: u64,
+    durable_world: World,
+    stopping: Option<oneshot::Sender<()>>,
+}
+
+impl Actor {
+    pub fn new(mut parts: Parts) -> Self {
+        let state = std::mem::take(&mut parts.restored.state);
+        Self {
+            mode: Mode::Open,
+            gathered: Vec::new(),
+            waiting: Queue::default(),
+            in_flight: None,
+            log_busy: false,
+            durable: state.world.last_epoch,
+            reserved: parts.restored.reserved,
+            durable_world: state.world.clone(),
+            stopping: None,
+            state,
+            parts,
+        }
+    }
+
+    /// Runs until it is stopped or every door is gone.
+    pub async fn run(mut self) {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut calls = Vec::with_capacity(ACTOR_TURN);
+        loop {
+            self.send_batch();
+            if self.is_finished() {
+                break;
+            }
+            let takes_calls = self.takes_calls();
+            tokio::select! {
+                biased;
+                done = self.parts.done.recv() => match done {
+                    Some(done) => self.log_answered(done),
+                    None => break self.log_thread_died(),
+                },
+                taken = self.parts.calls.recv_many(&mut calls, ACTOR_TURN), if takes_calls => {
+                    if taken == 0 {
+                        break;
+                    }
+                    for call in calls.drain(..) {
+                        self.take(call);
+                    }
+                }
+                _ = tick.tick() => self.time_passed(),
+            }
+            self.release_ready();
+        }
+        self.release_log().await;
+    }
+
+    /// Calls wait in their channel, and behind it at the doors, while the actor has enough to do.
+    fn takes_calls(&self) -> bool {
+        self.stopping.is_none()
+            && !matches!(self.mode, Mode::Reloading(_))
+            && self.gathered.len() < BATCH_ENTRIES_MAX
+            && self.waiting.len() < 4 * BATCH_ENTRIES_MAX
+    }
+
+    fn is_finished(&self) -> bool {
+        self.stopping.is_some() && !self.log_busy && self.gathered.is_empty() && self.waiting.len() == 0
+    }
+
+    fn take(&mut self, call: Call) {
+        match call {
+            Call::Message { message, connection, to } => self.message(*message, connection, to),
+            Call::Detach(connection) => {
+                self.state.presence.detach(connection, Timestamp::now());
+                self.publish();
+            }
+            Call::Ping(to) => {
+                let _ = to.send(matches!(self.mode, Mode::Open | Mode::Full(_)));
+            }
+            Call::Stop(to) => self.stopping = Some(to),
+        }
+    }
+
+    fn message(&mut self, message: Message, connection: Option<u64>, to: oneshot::Sender<Answer>) {
+        let operation = message.operation;
+        let command = Command { at: Timestamp::now(), connection, message };
+        let verdict = match &self.mode {
+            Mode::Broken(refusal) | Mode::Reloading(refusal) => Verdict::Refuse(refusal.clone()),
+            Mode::Open | Mode::Full(_) => decide(&self.state, &self.parts.policy, &command),
+        };
+        let verdict = match (&self.mode, verdict) {
+            (Mode::Full(refusal), Verdict::Change(_)) => Verdict::Refuse(refusal.clone()),
+            // Reads need epochs of their own; those reserved before the disk filled up are soon used up.
+            (Mode::Full(refusal), Verdict::Read(read)) if read.epoch > self.reserved => {
+                Verdict::Refuse(refusal.clone())
+            }
+            (_, verdict) => verdict,
+        };
+        let outcome = match &verdict {
+            Verdict::Refuse(refusal) => refusal.code.name(),
+            _ => "ok",
+        };
+        self.parts.metrics.operation(&self.parts.name, operation, outcome);
+        self.carry_out(verdict, &command, to);
+    }
+
+    fn carry_out(&mut self, verdict: Verdict, command: &Command, to: oneshot::Sender<Answer>) {
+        let refused = matches!(verdict, Verdict::Refuse(_));
+        let mut shows = self.state.clock;
+        let then = match verdict {
+            Verdict::Change(entry) => {
+                let reply = entry.reply.clone();
+                shows = entry.epoch;
+                self.enter(entry);
+                match reply {
+                    Some(reply) => Then::Answer(Answer { epoch: shows, outcome: Ok(reply) }),
+                    None => Then::Recall { epoch: shows },
+                }
+            }
+            Verdict::Repeat { epoch } => Then::Recall { epoch },
+            Verdict::Answer { epoch, reply } => {
+                self.state.clock = epoch;
+                shows = epoch;
+                Then::Answer(Answer { epoch, outcome: Ok(reply) })
+            }
+            Verdict::Read(read) => {
+                self.state.clock = read.epoch;
+                shows = read.epoch;
+                let world = self.state.world.clone();
+                Then::Compute { read, world, index: Arc::clone(&self.parts.index) }
+            }
+            Verdict::Refuse(refusal) => Then::Answer(Answer { epoch: shows, outcome: Err(refusal) }),
+        };
+        let entry = self.state.world.last_epoch;
+        self.waiting.push(Waiting { entry, shows, to, then });
+        if !refused {
+            self.note_life(command);
+        }
+    }
+
+    /// The sender lives; and if it came over a connection, it holds one.
+    fn note_life(&mut self, command: &Command) {
+        let Some(agent) = self.state.world.agent_no(&command.message.agent_id) else { return };
+        self.state.seen(agent, command.at);
+        let Some(connection) = command.connection else { return };
+        if self.state.world.agent(agent).is_active() && !self.state.presence.is_attached(agent, connection) {
+            self.attach(agent, connection, command.at);
+        }
+    }
+
+    fn attach(&mut self, agent: AgentNo, connection: u64, at: Timestamp) {
+        self.state.presence.attach(agent, connection);
+        if matches!(self.mode, Mode::Open)
+            && let Some(entry) = connect(&self.state, agent, at)
+        {
+            self.enter(entry);
+        }
+        self.publish();
+    }
+
+    fn enter(&mut self, entry: Entry) {
+        apply(&mut self.state, &entry);
+        self.gathered.push(Arc::new(entry));
+    }
+
+    /// Hands the log thread the next batch, when it is free and there is one.
+    fn send_batch(&mut self) {
+        if self.log_busy || !matches!(self.mode, Mode::Open) {
+            return;
+        }
+        let low = self.state.clock.max(self.waiting.last_shown()) + RESERVE_EPOCHS / 2 > self.reserved;
+        let reserve = low.then(|| self.state.clock + RESERVE_EPOCHS);
+        if self.gathered.is_empty() && reserve.is_none() {
+            return;
+        }
+        let entries = std::mem::take(&mut self.gathered);
+        let last = self.state.world.last_epoch;
+        self.in_flight = Some(InFlight { last, reserve, world: self.state.world.clone() });
+        self.ask_log(Job::Append { entries, reserve });
+    }
+
+    fn ask_log(&mut self, job: Job) {
+        // The channel holds one job and none is in flight, so this never waits; a dead thread shows itself
+        // as the end of its answers.
+        self.log_busy = true;
+        let _ = self.parts.jobs.try_send(job);
+    }
+
+    fn log_answered(&mut self, done: Done) {
+        self.log_busy = false;
+        match done {
+            Done::Appended { result: Ok(()), entries, took } => {
+                self.parts.metrics.commit(&self.parts.name, entries, took.as_secs_f64());
+                if let Some(batch) = self.in_flight.take() {
+                    self.durable = batch.last;
+                    self.reserved = self.reserved.max(batch.reserve.unwrap_or(0)).max(batch.last);
+                    self.durable_world = batch.world;
+                    self.publish();
+                }
+            }
+            Done::Appended { result: Err(error), .. } => self.commit_failed(&error),
+            Done::Reserved(Ok(mark)) => self.reserved = self.reserved.max(mark),
+            Done::Reserved(Err(error)) => tracing::debug!(%error, "no epochs could be reserved"),
+            Done::Probed(Ok(())) if matches!(self.mode, Mode::Full(_)) => {
+                tracing::info!(field = %self.parts.name, "the log has space again; writes are served");
+                self.mode = Mode::Open;
+            }
+            Done::Probed(Err(error)) => tracing::debug!(%error, "the log is still full"),
+            Done::Probed(Ok(())) | Done::Released(_) => {}
+            Done::Reloaded(outcome) => self.reloaded(*outcome),
+        }
+    }
+
+    fn commit_failed(&mut self, error: &LogError) {
+        let full = matches!(error, LogError::Full(_));
+        tracing::error!(field = %self.parts.name, %error, "a commit failed; the state is read back from the log");
+        let refusal = storage_refusal(full, &error.to_string());
+        // What waits is answered when it is known what the log holds: a failed commit may have taken effect.
+        self.gathered.clear();
+        self.in_flight = None;
+        self.mode = Mode::Reloading(refusal);
+        self.ask_log(Job::Reload);
+    }
+
+    fn reloaded(&mut self, outcome: Result<Restored, LogError>) {
+        let (Mode::Reloading(refusal) | Mode::Broken(refusal) | Mode::Full(refusal)) = self.mode.clone()
+        else {
+            return;
+        };
+        match outcome {
+            Ok(Restored { mut state, reserved }) => {
+                // The process goes on: neither the clock nor who is connected starts anew.
+                state.clock = state.clock.max(self.state.clock);
+                std::mem::swap(&mut state.presence, &mut self.state.presence);
+                state.presence.resume(&state.world, Timestamp::now());
+                self.durable = state.world.last_epoch;
+                self.reserved = reserved;
+                self.durable_world = state.world.clone();
+                self.state = state;
+                // The old index may know units that never became durable.
+                self.parts.index = Arc::default();
+                self.release_ready();
+                self.waiting.refuse_all(&refusal, self.shown_clock());
+                let full = refusal.code == crate::protocol::ErrorCode::StorageFull;
+                self.mode = if full { Mode::Full(refusal) } else { Mode::Open };
+                self.publish();
+            }
+            Err(error) => {
+                tracing::error!(field = %self.parts.name, %error, "the log cannot be read back");
+                let refusal = unreadable_refusal(&error.to_string());
+                self.waiting.refuse_all(&refusal, self.shown_clock());
+                self.mode = Mode::Broken(refusal);
+            }
+        }
+    }
+
+    fn time_passed(&mut self) {
+        match &self.mode {
+            Mode::Full(_) if !self.log_busy => {
+                let low = self.state.clock + RESERVE_EPOCHS / 2 > self.reserved;
+                let mark = self.state.clock + RESERVE_EPOCHS;
+                // Taking turns: a mark often fits where a row does not.
+                let job = if low && self.state.clock % 2 == 0 { Job::Reserve(mark) } else { Job::Probe };
+                self.ask_log(job);
+            }
+            Mode::Broken(_) if !self.log_busy => self.ask_log(Job::Reload),
+            Mode::Open => {
+                let now = Timestamp::now();
+                while let Some(entry) = overdue(&self.state, &self.parts.policy, now) {
+                    self.enter(entry);
+                }
+                self.publish();
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets go of every reply whose grounds are durable.
+    fn release_ready(&mut self) {
+        while let Some(waiting) = self.waiting.pop_ready(self.durable, self.reserved) {
+            match waiting.then {
+                // A door that went away needs no answer; its operation happened all the same.
+                Then::Answer(answer) => drop(waiting.to.send(answer)),
+                then => self.parts.reads.spawn(then, waiting.to),
+            }
+        }
+        self.parts.published.clock.store(self.shown_clock(), Ordering::Release);
+    }
+
+    /// The clock, as far as it may be shown.
+    fn shown_clock(&self) -> u64 {
+        self.state.clock.min(self.reserved)
+    }
+
+    fn publish(&mut self) {
+        self.parts.published.view.store(Arc::new(View {
+            name: Arc::clone(&self.parts.name),
+            policy: Arc::clone(&self.parts.policy),
+            world: self.durable_world.clone(),
+            whereabouts: self.state.presence.all(),
+            clock: self.shown_clock(),
+            index: Arc::clone(&self.parts.index),
+        }));
+        // A signal that is already there will do.
+        let _ = self.parts.indexer.try_send(());
+    }
+
+    fn log_thread_died(&mut self) {
+        tracing::error!(field = %self.parts.name, "the log thread ended; this Field is closed");
+        let refusal = unreadable_refusal("its thread ended");
+        self.waiting.refuse_all(&refusal, self.shown_clock());
+        self.log_busy = true;
+    }
+
+    /// Gives back the reserved epochs that nobody was shown, closes the log, tells who asked for the end.
+    async fn release_log(mut self) {
+        if !self.log_busy && matches!(self.mode, Mode::Open) {
+            self.ask_log(Job::Release(self.state.clock));
+            if let Some(Done::Released(Err(error))) = self.parts.done.recv().await {
+                tracing::warn!(field = %self.parts.name, %error, "the log was not closed cleanly; it will recover");
+            }
+        }
+        if let Some(stopping) = self.stopping.take() {
+            let _ = stopping.send(());
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! A Field as the doors see it: hand a message in, get its answer; look at the durable state.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::{mpsc, oneshot};
+
+use super::StartError;
+use super::actor::{Actor, Call, Parts, Published};
+use super::answer::Answer;
+use super::index::SharedIndex;
+use super::metrics::Metrics;
+use super::reads::Reads;
+use super::restore::restore;
+use super::sessions::ConnectionId;
+use super::view::View;
+use super::writer;
+use crate::field::{Message, Policy, log_lines};
+use crate::limits::{ACTOR_QUEUE, QUEUE_PATIENCE_MS};
+use crate::log::{Log, LogError};
+use crate::protocol::{Cursor, Envelope, ErrorCode, Refusal, Timestamp};
+
+/// Connections to the log beside those of the read pool's threads.
+const READERS_FOR_GETS: usize = 2;
+
+/// How long `is_ready` waits for the actor.
+const READY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// One Field of a running hub.
+#[derive(Debug)]
+pub struct Field {
+    name: Arc<str>,
+    policy: Arc<Policy>,
+    calls: mpsc::Sender<Call>,
+    published: Arc<Published>,
+    reads: Arc<Reads>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+/// Figures of a Field's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogFigures {
+    /// Entries in it.
+    pub entries: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+}
+
+impl Field {
+    /// Rebuilds a Field from its log and starts its actor, its log thread and its indexer.
+    pub(super) async fn start(
+        name: &str,
+        policy: Policy,
+        log: Box<dyn Log>,
+        pool: Arc<rayon::ThreadPool>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, StartError> {
+        let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
+        let (name, policy): (Arc<str>, _) = (name.into(), Arc::new(policy));
+        let reader = log.reader().map_err(failed)?;
+        let (restored, reader) =
+            tokio::task::spawn_blocking(move || (restore(reader.as_ref(), Timestamp::now()), reader))
+                .await
+                .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
+        let restored = restored.map_err(failed)?;
+
+        let index = Arc::new(SharedIndex::default());
+        let published = Arc::new(Published {
+            view: ArcSwap::from_pointee(View {
+                name: Arc::clone(&name),
+                policy: Arc::clone(&policy),
+                world: restored.state.world.clone(),
+                whereabouts: restored.state.presence.all(),
+                clock: restored.state.clock,
+                index: Arc::clone(&index),
+            }),
+            clock: AtomicU64::new(restored.state.clock),
+        });
+        let mut readers = vec![reader];
+        while readers.len() < pool.current_num_threads() + READERS_FOR_GETS {
+            readers.push(log.reader().map_err(failed)?);
+        }
+        let reads = Arc::new(Reads::new(pool, Arc::clone(&policy), readers));
+        let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
+        let (jobs, jobs_in) = blocking::sync_channel(1);
+        let (done, done_in) = mpsc::channel(4);
+        let (indexer, indexer_in) = blocking::sync_channel(1);
+        let for_writer = thread::Builder::new()
+            .name(format!("akashik-log-{name}"))
+            .spawn(move || writer::run(log, &jobs_in, &done));
+        let seen = Arc::clone(&published);
+        let for_indexer = thread::Builder::new().name(format!("akashik-index-{name}")).spawn(move || {
+            while indexer_in.recv().is_ok() {
+                let view = seen.view.load_full();
+                view.index.catch_up(&view.world);
+            }
+        });
+        let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer.map_err(StartError::Thread)?];
+        let _ = indexer.try_send(());
+        let parts = Parts {
+            name: Arc::clone(&name),
+            policy: Arc::clone(&policy),
+            restored,
+            calls: calls_in,
+            jobs,
+            done: done_in,
+            published: Arc::clone(&published),
+            index,
+            reads: Arc::clone(&reads),
+            metrics,
+            indexer,
+        };
+        tokio::spawn(Actor::new(parts).run());
+        Ok(Self { name, policy, calls, published, reads, threads: Mutex::new(threads) })
+    }
+
+    /// The Field's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads an envelope's payload: the costly part of a message, done at the door. Never fails: what is
+    /// wrong with the payload is part of the message, because other rules come first.
+    pub fn read(&self, envelope: &Envelope<'_>) -> Message {
+        Message::read(envelope, &self.policy)
+    }
+
+    /// Hands a message to the actor; waits for room, at most [`QUEUE_PATIENCE_MS`]. Messages that are handed
+    /// over one after the other are decided in that order. Once this returns, the operation happens whether
+    /// or not the answer is waited for.
+    pub async fn submit(&self, message: Message, connection: Option<ConnectionId>) -> Pending {
+        let (to, answer) = oneshot::channel();
+        let connection = connection.map(|id| id.0);
+        let call = Call::Message { message: Box::new(message), connection, to };
+        let patience = Duration::from_millis(QUEUE_PATIENCE_MS);
+        match self.calls.send_timeout(call, patience).await {
+            Ok(()) => Pending::Submitted { answer, published: Arc::clone(&self.published) },
+            Err(_) => Pending::Answered(Some(Answer {
+                epoch: self.clock(),
+                outcome: Err(Refusal::new(
+                    ErrorCode::Overloaded,
+                    "The Field has more messages waiting than it can take, or is shutting down.",
+                    "Repeat the message under the same id after the time given.",
+                )
+                .with("retry_after_ms", serde_json::json!(1_000))),
+            })),
+        }
+    }
+
+    /// Tells the Field that a connection ended.
+    pub async fn disconnected(&self, connection: ConnectionId) {
+        // An actor that is gone has no agents to fail.
+        let _ = self.calls.send(Call::Detach(connection.0)).await;
+    }
+
+    /// The Field's clock, for replies to what never reached the actor.
+    pub fn clock(&self) -> u64 {
+        self.published.clock.load(Ordering::Acquire)
+    }
+
+    /// Whether the log is open and the actor answers, within a second.
+    pub async fn is_ready(&self) -> bool {
+        let ask = async {
+            let (to, answer) = oneshot::channel();
+            self.calls.send(Call::Ping(to)).await.ok()?;
+            answer.await.ok()
+        };
+        matches!(tokio::time::timeout(READY_PATIENCE, ask).await, Ok(Some(true)))
+    }
+
+    /// The newest durable state.
+    pub fn view(&self) -> Arc<View> {
+        self.published.view.load_full()
+    }
+
+    /// The lines of `GET /v1/log` after a cursor, at most `limit`.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when the log cannot be read.
+    pub async fn log_lines(&self, after: Cursor, limit: usize) -> Result<Vec<String>, Refusal> {
+        let lines = self.on_log(move |reader| {
+            let mut lines = Vec::new();
+            let mut fault = None;
+            // The entry at the cursor may hold events after it.
+            reader.scan(after.epoch.saturating_sub(1), &mut |epoch, body| {
+                let skip = if epoch == after.epoch { after.index as usize + 1 } else { 0 };
+                match log_lines(body) {
+                    Ok(of_entry) => lines.extend(of_entry.into_iter().skip(skip)),
+                    Err(error) => {
+                        fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
+                    }
+                }
+                if fault.is_some() || lines.len() >= limit {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
+            lines.truncate(limit);
+            fault.map_or(Ok(lines), Err)
+        });
+        lines.await
+    }
+
+    /// Figures of the log.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when the log cannot be read.
+    pub async fn log_stat(&self) -> Result<LogFigures, Refusal> {
+        let stat = self.on_log(|reader| reader.stat()).await?;
+        Ok(LogFigures { entries: stat.entries, bytes: stat.bytes })
+    }
+
+    /// Reads the log on a blocking thread.
+    async fn on_log<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn crate::log::LogReader) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let reads = Arc::clone(&self.reads);
+        let outcome = tokio::task::spawn_blocking(move || reads.with_reader(read)).await;
+        let said = match outcome {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(Refusal::new(
+            ErrorCode::InternalError,
+            format!("The log could not be read: {said}"),
+            "Tell the hub's operator; nothing was changed.",
+        ))
+    }
+
+    /// Makes everything that was handed over durable, answers it, closes the log and ends the threads.
+    pub(super) async fn stop(&self) {
+        let (to, stopped) = oneshot::channel();
+        if self.calls.send(Call::Stop(to)).await.is_ok() {
+            let _ = stopped.await;
+        }
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = tokio::task::spawn_blocking(move || {
+            for thread in threads {
+                if thread.join().is_err() {
+                    tracing::error!("a thread of the Field had panicked");
+                }
+            }
+        });
+        let _ = ended.await;
+    }
+}
+
+/// An answer on its way; resolves once everything that it tells of is durable.
+#[derive(Debug)]
+pub enum Pending {
+    /// The actor has the message.
+    Submitted {
+        /// Where the answer comes from.
+        answer: oneshot::Receiver<Answer>,
+        /// For the clock, should the answer be lost with the read that computed it.
+        published: Arc<Published>,
+    },
+    /// The answer is here, until it is taken.
+    Answered(Option<Answer>),
+}
+
+impl Pending {
+    /// An answer that needs no actor: for doors that must keep it in order with others.
+    pub fn answered(answer: Answer) -> Self {
+        Self::Answered(Some(answer))
+    }
+}
+
+impl Future for Pending {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        match &mut *self {
+            Self::Submitted { answer, published } => {
+                Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| lost(published)))
+            }
+            Self::Answered(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+        }
+    }
+}
+
+/// What is answered when the answer itself is lost: the read that computed it panicked.
+fn lost(published: &Published) -> Answer {
+    Answer {
+        epoch: published.clock.load(Ordering::Acquire),
+        outcome: Err(Refusal::new(
+            ErrorCode::InternalError,
+            "The hub failed while it answered this message.",
+            "Repeat the message under the same id; tell the hub's operator if it fails again.",
+        )),
+    }
+}

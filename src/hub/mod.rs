@@ -1,0 +1,185 @@
+//! The hub: Fields, each with its actor, its log thread and its live sessions.
+//!
+//! The way of an operation: a door reads a message ([`Field::read`]) and hands it over ([`Field::submit`]);
+//! the actor (`actor`) stamps it, decides, applies, and gathers entries into a batch; the log thread
+//! (`writer`) makes the batch durable with one flush while the actor decides the next; then the replies that
+//! waited for it leave, reads included, and the durable state is published as a [`View`] for the GETs. Reads
+//! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units.
+
+mod actor;
+mod answer;
+mod field;
+mod index;
+pub mod metrics;
+mod reads;
+mod restore;
+mod sessions;
+mod view;
+mod waiting;
+mod writer;
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use thiserror::Error;
+
+pub use answer::{Answer, Payload};
+pub use field::{Field, LogFigures, Pending};
+pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
+pub use view::View;
+
+pub use crate::field::{Message, UnitFilter};
+
+use crate::config::Config;
+use crate::field::Policy;
+use crate::log::{Log, LogError, SqliteLog, SqliteOptions};
+use metrics::Metrics;
+
+/// Why a hub could not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The data directory cannot be made or used.
+    #[error("the data directory {path} cannot be used: {error}")]
+    Directory {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Another process has it.
+    #[error(
+        "the data directory {0} is in use by another hub; stop that one or give --data another directory"
+    )]
+    InUse(PathBuf),
+    /// A Field's log cannot be opened or read.
+    #[error("the log of Field {field:?} cannot be opened: {error}")]
+    Log {
+        /// Whose log.
+        field: String,
+        /// What went wrong.
+        error: LogError,
+    },
+    /// The system gives no threads.
+    #[error("a thread could not be started: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A running hub. Doors hold an `Arc<Hub>`.
+#[derive(Debug)]
+pub struct Hub {
+    config: Config,
+    fields: Vec<Field>,
+    sessions: Arc<Sessions>,
+    metrics: Arc<Metrics>,
+    started: Instant,
+    /// Held for the life of the hub; the lock ends with the process however that ends.
+    _lock: Option<File>,
+}
+
+impl Hub {
+    /// Takes the data directory, opens each Field's log, rebuilds its state, starts its actor.
+    ///
+    /// # Errors
+    /// A directory that cannot be used or is in use; a log that cannot be read.
+    pub async fn start(config: Config) -> Result<Arc<Self>, StartError> {
+        let lock = lock(&config.data)?;
+        let mut logs: Vec<Box<dyn Log>> = Vec::new();
+        for field in &config.fields {
+            let options = SqliteOptions { max_bytes: config.max_log_bytes };
+            let log = SqliteLog::open(&config.data.join(field), options)
+                .map_err(|error| StartError::Log { field: field.clone(), error })?;
+            logs.push(Box::new(log));
+        }
+        Self::assemble(config, logs, Some(lock)).await
+    }
+
+    /// Starts a hub on logs of the caller's making, one for each configured Field; nothing is locked. For
+    /// tests with logs in memory.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub async fn start_on(config: Config, logs: Vec<Box<dyn Log>>) -> Result<Arc<Self>, StartError> {
+        Self::assemble(config, logs, None).await
+    }
+
+    async fn assemble(
+        config: Config,
+        logs: Vec<Box<dyn Log>>,
+        lock: Option<File>,
+    ) -> Result<Arc<Self>, StartError> {
+        let metrics = Arc::new(Metrics::new(&config.fields));
+        let pool = Arc::new(read_pool().map_err(StartError::Thread)?);
+        let mut fields = Vec::new();
+        for (name, log) in config.fields.iter().zip(logs) {
+            let limits = config.limits.clone();
+            let policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits);
+            fields.push(Field::start(name, policy, log, Arc::clone(&pool), Arc::clone(&metrics)).await?);
+        }
+        let sessions = Arc::new(Sessions::default());
+        Ok(Arc::new(Self { config, fields, sessions, metrics, started: Instant::now(), _lock: lock }))
+    }
+
+    /// How the hub was configured.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The Field of this name; `None` asks for the first one, which stands under `/v1/…`.
+    pub fn field(&self, name: Option<&str>) -> Option<&Field> {
+        match name {
+            None => self.fields.first(),
+            Some(name) => self.fields.iter().find(|field| field.name() == name),
+        }
+    }
+
+    /// All Fields, in configured order.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The live sessions of all Fields.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
+    }
+
+    /// The figures for `/metrics`.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Milliseconds since the hub started.
+    pub fn uptime_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Ends all Fields: what was submitted is decided and made durable, the logs are closed. Call it after
+    /// the doors have drained; what is submitted later is refused.
+    pub async fn stop(&self) {
+        futures::future::join_all(self.fields.iter().map(Field::stop)).await;
+    }
+}
+
+/// Takes the data directory for this process.
+fn lock(data: &Path) -> Result<File, StartError> {
+    let unusable = |error| StartError::Directory { path: data.to_owned(), error };
+    fs::create_dir_all(data).map_err(unusable)?;
+    let path = data.join("hub.lock");
+    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StartError::InUse(data.to_owned())),
+        Err(TryLockError::Error(error)) => Err(unusable(error)),
+    }
+}
+
+/// The pool on which reads are computed, so that they never hold up an actor. A read that panics answers
+/// `INTERNAL_ERROR` and harms nobody else.
+fn read_pool() -> Result<rayon::ThreadPool, std::io::Error> {
+    rayon::ThreadPoolBuilder::new()
+        .thread_name(|at| format!("akashik-read-{at}"))
+        .panic_handler(|_| tracing::error!("a read panicked; its caller gets INTERNAL_ERROR"))
+        .build()
+        .map_err(std::io::Error::other)
+}

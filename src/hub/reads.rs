@@ -1,0 +1,151 @@
+//! The worker pool's side of reads: ATTUNE, DETECT and REPLAY computed, first answers recalled.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::answer::{Answer, Payload};
+use super::index::SharedIndex;
+use super::waiting::Then;
+use crate::field::{Chronicle, Entry, Policy, Query, Read, World, attune, detect, replay};
+use crate::log::{LogError, LogReader};
+use crate::protocol::{ErrorCode, Refusal};
+
+/// Computes reads of one Field.
+pub(super) struct Reads {
+    pool: Arc<rayon::ThreadPool>,
+    policy: Arc<Policy>,
+    /// The connections to the log that are free. Each costs memory, so there are few, and who finds none waits.
+    readers: Mutex<Vec<Box<dyn LogReader>>>,
+    returned: Condvar,
+}
+
+impl std::fmt::Debug for Reads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reads").finish_non_exhaustive()
+    }
+}
+
+impl Reads {
+    /// Reads on this pool, with these connections to the log, at least one.
+    pub fn new(pool: Arc<rayon::ThreadPool>, policy: Arc<Policy>, readers: Vec<Box<dyn LogReader>>) -> Self {
+        Self { pool, policy, readers: Mutex::new(readers), returned: Condvar::new() }
+    }
+
+    /// Computes something on the pool and gives its answer to whoever asked.
+    pub fn spawn(self: &Arc<Self>, then: Then, to: oneshot::Sender<Answer>) {
+        let reads = Arc::clone(self);
+        self.pool.spawn(move || {
+            // Whoever asked may have gone; then there is nothing to compute.
+            if !to.is_closed() {
+                let _ = to.send(reads.perform(then));
+            }
+        });
+    }
+
+    fn perform(&self, then: Then) -> Answer {
+        match then {
+            Then::Answer(answer) => answer,
+            Then::Recall { epoch } => Answer { epoch, outcome: self.recall(epoch) },
+            Then::Compute { read, world, index } => {
+                Answer { epoch: read.epoch, outcome: self.compute(&read, &world, &index) }
+            }
+        }
+    }
+
+    fn compute(&self, read: &Read, world: &World, index: &SharedIndex) -> Result<Payload, Refusal> {
+        let policy = &*self.policy;
+        match &read.query {
+            Query::Attune(request) => index
+                .with(world, |index| payload(&attune(world, index, policy, read.epoch, read.asker, request))),
+            Query::Detect(request) => payload(&detect(world, request)),
+            Query::Replay(request) => self
+                .with_reader(|reader| {
+                    let mut chronicle = FromLog(reader);
+                    Ok(replay(world, &mut chronicle, policy, read.asker, request))
+                })
+                .map_err(|error| unreadable(&error))?
+                .and_then(|answer| payload(&answer)),
+        }
+    }
+
+    /// The first answer of a message, from the entry that holds it.
+    fn recall(&self, epoch: u64) -> Result<Payload, Refusal> {
+        let entry =
+            self.with_reader(|reader| FromLog(reader).read(epoch)).map_err(|error| unreadable(&error))?;
+        entry.and_then(|entry| entry.reply).ok_or_else(|| {
+            unreadable(&LogError::Corrupt {
+                epoch: Some(epoch),
+                what: "the entry or its reply is missing".into(),
+            })
+        })
+    }
+
+    /// Lends a connection to the log, waiting until one is free.
+    pub fn with_reader<T>(
+        &self,
+        read: impl FnOnce(&dyn LogReader) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let free = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free =
+            self.returned.wait_while(free, |free| free.is_empty()).unwrap_or_else(PoisonError::into_inner);
+        let lent = Lent { reads: self, reader: free.pop() };
+        drop(free);
+        match &lent.reader {
+            Some(reader) => read(reader.as_ref()),
+            None => Err(LogError::Broken),
+        }
+    }
+}
+
+/// A connection on loan; it goes back however the loan ends.
+struct Lent<'a> {
+    reads: &'a Reads,
+    reader: Option<Box<dyn LogReader>>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut free = self.reads.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        free.extend(self.reader.take());
+        self.reads.returned.notify_one();
+    }
+}
+
+fn payload(answer: &impl Serialize) -> Result<Payload, Refusal> {
+    match serde_json::value::to_raw_value(answer) {
+        Ok(text) => Ok(text.into()),
+        Err(error) => Err(Refusal::new(
+            ErrorCode::InternalError,
+            format!("The answer could not be written: {error}."),
+            "Tell the hub's operator.",
+        )),
+    }
+}
+
+fn unreadable(error: &LogError) -> Refusal {
+    Refusal::new(
+        ErrorCode::InternalError,
+        format!("The log could not be read: {error}"),
+        "Tell the hub's operator; nothing was changed.",
+    )
+}
+
+/// The log, read entry by entry.
+struct FromLog<'a>(&'a dyn LogReader);
+
+impl FromLog<'_> {
+    fn read(&self, epoch: u64) -> Result<Option<Entry>, LogError> {
+        let Some(row) = self.0.get(epoch)? else { return Ok(None) };
+        let damaged =
+            |error: serde_json::Error| LogError::Corrupt { epoch: Some(epoch), what: error.to_string() };
+        Entry::from_json(&row.body).map(Some).map_err(damaged)
+    }
+}
+
+impl Chronicle for FromLog<'_> {
+    fn entry(&mut self, epoch: u64) -> Result<Option<Entry>, String> {
+        self.read(epoch).map_err(|error| error.to_string())
+    }
+}

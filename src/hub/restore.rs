@@ -1,0 +1,42 @@
+//! Recovery: the state rebuilt from the log, by applying and nothing else.
+
+use std::ops::ControlFlow;
+
+use crate::field::{Entry, State, apply};
+use crate::log::{LogError, LogReader};
+use crate::protocol::Timestamp;
+
+/// A state as the log tells it, and how far the clock was reserved.
+#[derive(Debug)]
+pub(super) struct Restored {
+    pub state: State,
+    pub reserved: u64,
+}
+
+/// Reads the whole log. The clock starts at the reserved mark, so that no epoch that anybody was ever shown
+/// is handed out again (section 2, restart).
+///
+/// # Errors
+/// A log that cannot be read, or an entry that this version did not write.
+pub(super) fn restore(reader: &dyn LogReader, now: Timestamp) -> Result<Restored, LogError> {
+    let mut state = State::default();
+    let mut fault = None;
+    reader.scan(0, &mut |epoch, body| match Entry::from_json(body) {
+        Ok(mut entry) => {
+            entry.intern(&state.world);
+            apply(&mut state, &entry);
+            ControlFlow::Continue(())
+        }
+        Err(error) => {
+            fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
+            ControlFlow::Break(())
+        }
+    })?;
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
+    let reserved = reader.reserved()?;
+    state.clock = state.clock.max(reserved);
+    state.presence.resume(&state.world, now);
+    Ok(Restored { state, reserved })
+}

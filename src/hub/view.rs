@@ -1,0 +1,62 @@
+//! What the GET endpoints see: the newest durable state.
+
+use std::sync::Arc;
+
+use imbl::Vector;
+use serde_json::{Value, json};
+
+use super::index::SharedIndex;
+use crate::field::{Policy, UnitFilter, Whereabouts, World};
+use crate::protocol::ConflictStatus;
+
+/// An immutable durable state of one Field.
+#[derive(Debug)]
+pub struct View {
+    pub(super) name: Arc<str>,
+    pub(super) policy: Arc<Policy>,
+    pub(super) world: World,
+    pub(super) whereabouts: Vector<Whereabouts>,
+    pub(super) clock: u64,
+    pub(super) index: Arc<SharedIndex>,
+}
+
+impl View {
+    /// What the state itself tells for `GET /v1/field/status`: name, epoch, level, counts.
+    pub fn status(&self) -> Value {
+        let mut status = self.world.status();
+        status.insert("name".into(), json!(&*self.name));
+        status.insert("epoch".into(), json!(self.clock));
+        status.insert("conformance_level".into(), json!(self.policy.level));
+        Value::Object(status)
+    }
+
+    /// How many units there are, in any status.
+    pub fn units_len(&self) -> usize {
+        self.world.units.len()
+    }
+
+    /// How many entries the log has.
+    pub fn entries(&self) -> u64 {
+        self.world.entries
+    }
+
+    /// `GET /v1/agents`.
+    pub fn agents(&self) -> Value {
+        self.world.agents_shown(&self.whereabouts)
+    }
+
+    /// `GET /v1/conflicts`.
+    pub fn conflicts(&self, status: &[ConflictStatus]) -> Value {
+        self.world.conflicts_shown(status)
+    }
+
+    /// `GET /v1/units/{id}`; `None` when there is none that `asker` may see.
+    pub fn unit(&self, id: &str, asker: Option<&str>) -> Option<Value> {
+        self.world.unit_shown(id, asker, &self.policy)
+    }
+
+    /// `GET /v1/units`.
+    pub fn units(&self, filter: &UnitFilter, asker: Option<&str>) -> Value {
+        self.world.units_shown(filter, asker, &self.policy)
+    }
+}

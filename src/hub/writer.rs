@@ -1,0 +1,98 @@
+//! The log thread: the only writer of a Field's log.
+//!
+//! It does what costs time, so that the actor decides on: turning entries into text, the flush, reading the
+//! log back after a failure.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::Sender;
+
+use super::restore::{Restored, restore};
+use crate::field::Entry;
+use crate::log::{Batch, Log, LogError, Row};
+use crate::protocol::Timestamp;
+
+/// How long nothing must be asked before the log gets time for housekeeping.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// What the actor asks of the log thread. One job at a time is in flight, but for `Release`, the last.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Make entries durable, and the clock's mark with them.
+    Append { entries: Vec<Arc<Entry>>, reserve: Option<u64> },
+    /// Raise the clock's mark while the log is full; nothing else depends on it.
+    Reserve(u64),
+    /// Is there space again?
+    Probe,
+    /// Throw the connection away and tell what the log really holds.
+    Reload,
+    /// The end: the mark is set to the clock exactly.
+    Release(u64),
+}
+
+/// What the log thread answers.
+#[derive(Debug)]
+pub(super) enum Done {
+    Appended { result: Result<(), LogError>, entries: usize, took: Duration },
+    Reserved(Result<u64, LogError>),
+    Probed(Result<(), LogError>),
+    Reloaded(Box<Result<Restored, LogError>>),
+    Released(Result<(), LogError>),
+}
+
+/// Runs until the actor goes away or releases the log.
+pub(super) fn run(mut log: Box<dyn Log>, jobs: &Receiver<Job>, done: &Sender<Done>) {
+    // Whether anything was written since the last housekeeping.
+    let mut stirred = true;
+    loop {
+        let job = match jobs.recv_timeout(QUIET) {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => {
+                if stirred && let Err(error) = log.rest() {
+                    tracing::debug!(%error, "the log's housekeeping is put off");
+                }
+                stirred = false;
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        stirred = true;
+        let last = matches!(job, Job::Release(_));
+        if done.blocking_send(perform(log.as_mut(), job)).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn perform(log: &mut dyn Log, job: Job) -> Done {
+    match job {
+        Job::Append { entries, reserve } => {
+            let began = Instant::now();
+            let rows: Vec<_> =
+                entries.iter().map(|entry| Row { epoch: entry.epoch, body: entry.to_json() }).collect();
+            let result = log.append(&Batch { rows: &rows, reserve });
+            Done::Appended { result, entries: rows.len(), took: began.elapsed() }
+        }
+        Job::Reserve(mark) => {
+            let result = log.append(&Batch { rows: &[], reserve: Some(mark) });
+            if result.is_err() {
+                // No row was at stake, so nothing needs to be read back.
+                if let Err(error) = log.reopen() {
+                    return Done::Reserved(Err(error));
+                }
+            }
+            Done::Reserved(result.map(|()| mark))
+        }
+        Job::Probe => Done::Probed(log.probe()),
+        Job::Reload => Done::Reloaded(Box::new(reload(log))),
+        Job::Release(clock) => Done::Released(log.release(clock)),
+    }
+}
+
+fn reload(log: &mut dyn Log) -> Result<Restored, LogError> {
+    log.reopen()?;
+    let reader = log.reader()?;
+    restore(reader.as_ref(), Timestamp::now())
+}
