@@ -19,7 +19,7 @@ use super::metrics::Metrics;
 use super::reads::Reads;
 use super::restore::Restored;
 use super::view::View;
-use super::waiting::{Queue, Then, Waiting, storage_refusal, unreadable_refusal};
+use super::waiting::{Computation, Queue, Then, Waiting, storage_refusal, unreadable_refusal};
 use super::writer::{Done, Job};
 use crate::field::{
     AgentNo, Command, Entry, Message, Policy, State, Verdict, World, apply, connect, decide, overdue,
@@ -101,6 +101,8 @@ pub(super) struct Actor {
     durable: u64,
     reserved: u64,
     durable_world: World,
+    /// While the log is full: whether to ask for space next, or for epochs.
+    probe_next: bool,
     stopping: Option<oneshot::Sender<()>>,
 }
 
@@ -116,6 +118,7 @@ impl Actor {
             durable: state.world.last_epoch,
             reserved: parts.restored.reserved,
             durable_world: state.world.clone(),
+            probe_next: false,
             stopping: None,
             state,
             parts,
@@ -226,7 +229,7 @@ impl Actor {
                 self.state.clock = read.epoch;
                 shows = read.epoch;
                 let world = self.state.world.clone();
-                Then::Compute { read, world, index: Arc::clone(&self.parts.index) }
+                Then::Compute(Box::new(Computation { read, world, index: Arc::clone(&self.parts.index) }))
             }
             Verdict::Refuse(refusal) => Then::Answer(Answer { epoch: shows, outcome: Err(refusal) }),
         };
@@ -359,8 +362,8 @@ impl Actor {
                 let low = self.state.clock + RESERVE_EPOCHS / 2 > self.reserved;
                 let mark = self.state.clock + RESERVE_EPOCHS;
                 // Taking turns: a mark often fits where a row does not.
-                let job = if low && self.state.clock % 2 == 0 { Job::Reserve(mark) } else { Job::Probe };
-                self.ask_log(job);
+                self.probe_next = !low || !self.probe_next;
+                self.ask_log(if self.probe_next { Job::Probe } else { Job::Reserve(mark) });
             }
             Mode::Broken(_) if !self.log_busy => self.ask_log(Job::Reload),
             Mode::Open => {

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::answer::{Answer, Payload};
 use super::index::SharedIndex;
-use super::waiting::Then;
+use super::waiting::{Computation, Then};
 use crate::field::{Chronicle, Entry, Policy, Query, Read, World, attune, detect, replay};
 use crate::log::{LogError, LogReader};
 use crate::protocol::{ErrorCode, Refusal};
@@ -48,8 +48,9 @@ impl Reads {
         match then {
             Then::Answer(answer) => answer,
             Then::Recall { epoch } => Answer { epoch, outcome: self.recall(epoch) },
-            Then::Compute { read, world, index } => {
-                Answer { epoch: read.epoch, outcome: self.compute(&read, &world, &index) }
+            Then::Compute(computation) => {
+                let Computation { read, world, index } = &*computation;
+                Answer { epoch: read.epoch, outcome: self.compute(read, world, index) }
             }
         }
     }

@@ -18,10 +18,18 @@ use crate::protocol::{ErrorCode, Refusal};
 pub(super) enum Then {
     /// Give this answer.
     Answer(Answer),
-    /// Compute a read from the world as it was when the read was stamped.
-    Compute { read: Read, world: World, index: Arc<SharedIndex> },
+    /// Compute a read.
+    Compute(Box<Computation>),
     /// Give the first answer of a repeated message, from the log entry of this epoch.
     Recall { epoch: u64 },
+}
+
+/// A read, and the world as it was when the read was stamped.
+#[derive(Debug)]
+pub(super) struct Computation {
+    pub read: Read,
+    pub world: World,
+    pub index: Arc<SharedIndex>,
 }
 
 /// One reply that waits.
