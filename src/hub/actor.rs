@@ -331,7 +331,7 @@ impl Actor {
         };
         match outcome {
             Ok(Restored { mut state, reserved }) => {
-                // The process goes on: neither the clock nor who is connected starts anew.
+                // The process goes on: it knows its clock exactly, and who is connected.
                 state.clock = state.clock.max(self.state.clock);
                 std::mem::swap(&mut state.presence, &mut self.state.presence);
                 state.presence.resume(&state.world, Timestamp::now());

@@ -65,11 +65,10 @@ impl Field {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
         let (name, policy): (Arc<str>, _) = (name.into(), Arc::new(policy));
         let reader = log.reader().map_err(failed)?;
-        let (restored, reader) =
-            tokio::task::spawn_blocking(move || (restore(reader.as_ref(), Timestamp::now()), reader))
-                .await
-                .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
-        let restored = restored.map_err(failed)?;
+        let (restored, reader) = tokio::task::spawn_blocking(move || (restore(reader.as_ref()), reader))
+            .await
+            .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
+        let restored = restored.map_err(failed)?.reborn(Timestamp::now());
 
         let index = Arc::new(SharedIndex::default());
         let published = Arc::new(Published {

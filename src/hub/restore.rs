@@ -13,12 +13,22 @@ pub(super) struct Restored {
     pub reserved: u64,
 }
 
-/// Reads the whole log. The clock starts at the reserved mark, so that no epoch that anybody was ever shown
-/// is handed out again (section 2, restart).
+impl Restored {
+    /// The state with which a new process begins: its clock starts at the reserved mark, so that no epoch
+    /// that anybody was ever shown is handed out again (section 2, restart), and whoever lives by connections
+    /// has the full grace time to return.
+    pub fn reborn(mut self, now: Timestamp) -> Self {
+        self.state.clock = self.state.clock.max(self.reserved);
+        self.state.presence.resume(&self.state.world, now);
+        self
+    }
+}
+
+/// Reads the whole log.
 ///
 /// # Errors
 /// A log that cannot be read, or an entry that this version did not write.
-pub(super) fn restore(reader: &dyn LogReader, now: Timestamp) -> Result<Restored, LogError> {
+pub(super) fn restore(reader: &dyn LogReader) -> Result<Restored, LogError> {
     let mut state = State::default();
     let mut fault = None;
     reader.scan(0, &mut |epoch, body| match Entry::from_json(body) {
@@ -35,8 +45,5 @@ pub(super) fn restore(reader: &dyn LogReader, now: Timestamp) -> Result<Restored
     if let Some(fault) = fault {
         return Err(fault);
     }
-    let reserved = reader.reserved()?;
-    state.clock = state.clock.max(reserved);
-    state.presence.resume(&state.world, now);
-    Ok(Restored { state, reserved })
+    Ok(Restored { state, reserved: reader.reserved()? })
 }

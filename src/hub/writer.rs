@@ -12,7 +12,6 @@ use tokio::sync::mpsc::Sender;
 use super::restore::{Restored, restore};
 use crate::field::Entry;
 use crate::log::{Batch, Log, LogError, Row};
-use crate::protocol::Timestamp;
 
 /// How long nothing must be asked before the log gets time for housekeeping.
 const QUIET: Duration = Duration::from_millis(200);
@@ -94,5 +93,5 @@ fn perform(log: &mut dyn Log, job: Job) -> Done {
 fn reload(log: &mut dyn Log) -> Result<Restored, LogError> {
     log.reopen()?;
     let reader = log.reader()?;
-    restore(reader.as_ref(), Timestamp::now())
+    restore(reader.as_ref())
 }

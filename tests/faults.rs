@@ -1,0 +1,272 @@
+//! What happens when the log fails, shown on a log in memory that fails on demand: nobody is ever told of
+//! something that is not in the log afterwards, and what was refused is not there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use akashik_hub::config::Config;
+use akashik_hub::hub::{Answer, Field, Hub, Pending};
+use akashik_hub::log::{Faults, Log, LogError, LogReader, MemoryLog, Moment};
+use akashik_hub::protocol::{Cursor, Envelope, ErrorCode};
+use serde_json::{Value, json};
+
+/// A hub on one log in memory, and the means to make that log fail.
+struct Stage {
+    hub: Arc<Hub>,
+    log: MemoryLog,
+    faults: Faults,
+}
+
+impl Stage {
+    async fn open(log: MemoryLog) -> Self {
+        let faults = log.faults();
+        let logs: Vec<Box<dyn Log>> = vec![Box::new(log.clone())];
+        let hub = Hub::start_on(Config::default(), logs).await.expect("the hub starts");
+        Self { hub, log, faults }
+    }
+
+    async fn with_agent(log: MemoryLog) -> Self {
+        let stage = Self::open(log).await;
+        stage
+            .call("reg", "REGISTER", json!({ "id": "ada", "role": "tester" }))
+            .await
+            .outcome
+            .expect("registered");
+        stage
+    }
+
+    fn field(&self) -> &Field {
+        self.hub.field(None).expect("there is a Field")
+    }
+
+    async fn submit(&self, id: &str, operation: &str, payload: Value) -> Pending {
+        let text = json!({
+            "protocol": "akashik", "version": "0.1.0", "id": id, "operation": operation,
+            "agent_id": "ada", "session_id": null, "epoch": 0, "payload": payload,
+        })
+        .to_string();
+        let message = self.field().read(&Envelope::parse(&text).expect("a valid envelope"));
+        self.field().submit(message, None).await
+    }
+
+    async fn call(&self, id: &str, operation: &str, payload: Value) -> Answer {
+        let pending = self.submit(id, operation, payload).await;
+        tokio::time::timeout(Duration::from_secs(20), pending).await.expect("every message is answered")
+    }
+
+    async fn record(&self, id: &str) -> Answer {
+        self.call(id, "RECORD", finding(id)).await
+    }
+
+    /// The messages that the log really holds, by their ids.
+    fn kept(&self) -> BTreeMap<String, u64> {
+        let mut kept = BTreeMap::new();
+        let reader = self.log.reader().expect("memory can be read");
+        reader
+            .scan(0, &mut |epoch, body| {
+                let entry: Value = serde_json::from_str(body).expect("an entry is JSON");
+                if let Some(id) = entry["message_id"].as_str() {
+                    assert!(kept.insert(id.to_owned(), epoch).is_none(), "{id} is in the log twice");
+                }
+                std::ops::ControlFlow::Continue(())
+            })
+            .expect("memory can be read");
+        kept
+    }
+
+    /// What the answers told is what the log holds: no more, no less.
+    fn check(&self, answers: &BTreeMap<String, Answer>) {
+        let kept = self.kept();
+        for (id, answer) in answers {
+            match &answer.outcome {
+                Ok(_) => assert_eq!(kept.get(id), Some(&answer.epoch), "{id} was acknowledged"),
+                Err(refusal) => assert!(!kept.contains_key(id), "{id} was refused: {refusal}"),
+            }
+        }
+    }
+}
+
+fn finding(content: &str) -> Value {
+    json!({
+        "type": "finding", "content": content, "intent": { "purpose": "test" },
+        "confidence": { "score": 0.5, "reason": "test" },
+    })
+}
+
+fn error() -> LogError {
+    LogError::Io("the disk said no".into())
+}
+
+fn code(answer: &Answer) -> Option<ErrorCode> {
+    answer.outcome.as_ref().err().map(|refusal| refusal.code)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_told_of_what_the_log_does_not_hold() {
+    for moment in [Moment::Before, Moment::After] {
+        for nth in 1..=6 {
+            let stage = Stage::with_agent(MemoryLog::new()).await;
+            stage.faults.fail_append(nth, moment, error());
+            let mut pending = Vec::new();
+            for at in 0..200 {
+                let id = format!("m-{at}");
+                pending.push((id.clone(), stage.submit(&id, "RECORD", finding(&id)).await));
+                // Reads in between must not tell of anything that is taken back.
+                if at % 20 == 0 {
+                    let attune = json!({ "scope": { "role": "x", "max_units": 1000, "include_own": true } });
+                    pending.push((format!("look-{at}"), stage.submit("look", "ATTUNE", attune).await));
+                    tokio::task::yield_now().await;
+                }
+            }
+            let mut answers = BTreeMap::new();
+            let mut seen = Vec::new();
+            for (id, pending) in pending {
+                let answer = pending.await;
+                if id.starts_with("look") {
+                    seen.extend(answer.outcome.ok());
+                } else {
+                    answers.insert(id, answer);
+                }
+            }
+            stage.check(&answers);
+            let kept: Vec<_> = stage.kept().into_values().collect();
+            for payload in seen {
+                let told: Value = serde_json::from_str(payload.get()).unwrap();
+                for unit in told["record"].as_array().unwrap() {
+                    let epoch = unit["memory_unit"]["epoch"].as_u64().unwrap();
+                    assert!(
+                        kept.contains(&epoch),
+                        "ATTUNE told of epoch {epoch}, which the log does not hold"
+                    );
+                }
+            }
+            // The Field goes on, and the refused messages can be repeated under their ids.
+            for (id, answer) in &answers {
+                let again = stage.record(id).await;
+                if answer.outcome.is_ok() {
+                    assert_eq!(again.epoch, answer.epoch, "a repeat gets the first answer");
+                }
+                assert!(again.outcome.is_ok());
+            }
+            let held = stage.kept().len();
+            assert_eq!(held, 201, "each message is there once ({moment:?}, append {nth})");
+            stage.hub.stop().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_failed_after_it_took_effect_is_acknowledged_as_kept() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.faults.fail_append(1, Moment::After, error());
+    let answer = stage.record("m-1").await;
+    stage.check(&BTreeMap::from([("m-1".to_owned(), answer.clone())]));
+    assert!(answer.outcome.is_ok(), "it is in the log, so it is told as such");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_answered_while_a_commit_hangs() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.faults.hang_append(1);
+    let record = stage.submit("m-1", "RECORD", finding("x")).await;
+    let faults = stage.log.faults();
+    let hangs = tokio::task::spawn_blocking(move || faults.wait_for_hanging(Duration::from_secs(10)));
+    assert!(hangs.await.unwrap(), "the append was reached");
+    let attune = json!({ "scope": { "role": "x", "max_units": 10, "include_own": true } });
+    let look = stage.submit("look", "ATTUNE", attune).await;
+    let refused = stage.submit("bad", "RECORD", json!({})).await;
+    let view = stage.field().view();
+    assert_eq!(view.units_len(), 0, "the durable view does not run ahead");
+    let mut waiting = Box::pin(futures::future::join3(record, look, refused));
+    // The runtime has every chance to answer; the log has not moved.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        assert!(futures::poll!(&mut waiting).is_pending());
+    }
+    stage.faults.resume();
+    let (record, look, refused) = waiting.await;
+    assert!(record.outcome.is_ok() && look.outcome.is_ok());
+    assert!(look.outcome.unwrap().get().contains("mem-"));
+    assert_eq!(code(&refused), Some(ErrorCode::InvalidType));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_log_refuses_writes_serves_reads_and_recovers_by_itself() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    let first = stage.record("m-1").await;
+    stage.faults.set_full(true);
+    for at in 2..5 {
+        let refused = stage.record(&format!("m-{at}")).await;
+        assert_eq!(code(&refused), Some(ErrorCode::StorageFull));
+    }
+    let attune = json!({ "scope": { "role": "x", "max_units": 10, "include_own": true } });
+    for _ in 0..50 {
+        let read = stage.call("look", "ATTUNE", attune.clone()).await;
+        let told: Value = serde_json::from_str(read.outcome.expect("reads are served").get()).unwrap();
+        assert_eq!(told["context_budget"]["units_returned"], 1);
+    }
+    let repeat = stage.record("m-1").await;
+    assert_eq!(repeat.epoch, first.epoch, "a repeat is answered although the log is full");
+    assert!(stage.field().is_ready().await);
+    stage.faults.set_full(false);
+    // The hub looks for space by itself; each try is an event, not a wait of fixed length.
+    let recovered = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            let again = stage.record("m-2").await;
+            if again.outcome.is_ok() {
+                return again;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let again = recovered.await.expect("writes are served again");
+    stage.check(&BTreeMap::from([("m-1".into(), first), ("m-2".into(), again)]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn epochs_go_only_up_across_failures_and_restarts() {
+    let log = MemoryLog::new();
+    let mut last = 0;
+    for life in 0..4 {
+        let stage = Stage::open(log.clone()).await;
+        if life == 0 {
+            stage.call("reg", "REGISTER", json!({ "id": "ada", "role": "tester" })).await.outcome.unwrap();
+        }
+        for at in 0..20 {
+            if at == 10 {
+                stage.faults.fail_append(
+                    1,
+                    if life % 2 == 0 { Moment::Before } else { Moment::After },
+                    error(),
+                );
+            }
+            let operation = if at % 3 == 0 { "ATTUNE" } else { "RECORD" };
+            let payload =
+                if at % 3 == 0 { json!({ "scope": { "role": "x", "max_units": 1 } }) } else { finding("x") };
+            let answer = stage.call(&format!("{life}-{at}"), operation, payload).await;
+            if answer.outcome.is_ok() {
+                assert!(answer.epoch > last, "epoch {} after {last}", answer.epoch);
+            }
+            last = last.max(answer.epoch);
+        }
+        // Every other life ends without a clean close, as a kill would end it.
+        if life % 2 == 0 {
+            stage.hub.stop().await;
+        } else {
+            drop(stage);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_caller_cancels_nothing() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    for at in 0..50 {
+        drop(stage.submit(&format!("m-{at}"), "RECORD", finding("x")).await);
+    }
+    stage.record("last").await.outcome.unwrap();
+    assert_eq!(stage.kept().len(), 52, "each happened once");
+    let lines = stage.field().log_lines(Cursor::default(), 1_000).await.unwrap();
+    assert_eq!(lines.len(), 52);
+}
