@@ -7,3 +7,4 @@ pub mod limits;
 pub mod log;
 pub mod protocol;
 pub mod relevance;
+pub mod transport;

@@ -103,3 +103,19 @@ pub const PAGE_MAX: usize = 1_000;
 
 /// Units, or log lines, that one GET returns when it does not say.
 pub const PAGE_DEFAULT: usize = 100;
+
+/// Largest single reply: what one answer may cost in memory at a door. Far above every useful page.
+pub const REPLY_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// How much of a refused request's body is read and thrown away, so that the peer gets to read why: closing
+/// with unread bytes would reset the connection under the answer.
+pub const DISCARD_MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// How long such throwing away may take.
+pub const DISCARD_MS: u64 = 5_000;
+
+/// How long a WebSocket's goodbye may take: sending the close frame and hearing the peer's.
+pub const FAREWELL_MS: u64 = 1_000;
+
+/// Responses smaller than this are not worth compressing: about one packet.
+pub const COMPRESS_MIN_BYTES: u16 = 1_024;

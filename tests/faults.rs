@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use akashik_hub::config::Config;
 use akashik_hub::hub::{Answer, Field, Hub, Pending};
-use akashik_hub::log::{Faults, Log, LogError, LogReader, MemoryLog, Moment};
+use akashik_hub::log::{Faults, Log, LogError, MemoryLog, Moment};
 use akashik_hub::protocol::{Cursor, Envelope, ErrorCode};
 use serde_json::{Value, json};
 

@@ -109,7 +109,7 @@ impl Hub {
         logs: Vec<Box<dyn Log>>,
         lock: Option<File>,
     ) -> Result<Arc<Self>, StartError> {
-        let metrics = Arc::new(Metrics::new(&config.fields));
+        let metrics = Arc::new(Metrics::new(config.fields.iter().map(String::as_str)));
         let pool = Arc::new(read_pool().map_err(StartError::Thread)?);
         let mut fields = Vec::new();
         for (name, log) in config.fields.iter().zip(logs) {

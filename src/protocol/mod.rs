@@ -23,7 +23,7 @@ pub use answers::{
     Registered, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
 };
 pub use conflict::{Conflict, ConflictStatus, ConflictType, DetectedBy, Resolution, Strategy};
-pub(crate) use envelope::epoch_overflow;
+pub(crate) use envelope::{check_id, epoch_overflow};
 pub use envelope::{Envelope, FaultyEnvelope, ReplyEnvelope, RequestEnvelope};
 pub use error::{ErrorBody, ErrorCode, Refusal};
 pub use ids::{ConflictId, Cursor, UnitId};

@@ -1,0 +1,103 @@
+//! One connection, from accept to close: HTTP/1.1, and after a handshake the WebSocket, in the same task.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower::{Service, ServiceExt};
+
+use super::routes::{Arrival, Doors, Takeover};
+use super::ws;
+use crate::hub::Hub;
+use crate::limits::HEADER_TIMEOUT_MS;
+
+/// Largest request head, in bytes: ids, tokens and what browsers add fit many times.
+const HEAD_MAX_BYTES: usize = 32 * 1024;
+
+/// At shutdown, how long a connection on which nothing has been asked yet may take to ask.
+const FRESH_MS: u64 = 200;
+
+/// Attends to a connection until it ends.
+pub async fn attend<S, B>(doors: Arc<Doors>, service: S, tcp: TcpStream)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let _open = doors.hub.metrics().connection_opened();
+    let takeover = Takeover::default();
+    // Boxed, so that a WebSocket does not carry HTTP's state along for the rest of its life.
+    Box::pin(http(&doors, service, tcp, takeover.clone())).await;
+    let Some(agreed) = takeover.take() else { return };
+    // Fulfilled already, or never: then the peer left during the handshake.
+    let Ok(upgraded) = agreed.upgrade.await else { return };
+    let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else { return };
+    let tcp = parts.io.into_inner();
+    Box::pin(ws::converse(&doors.hub, &agreed.field, &agreed.identity, tcp, parts.read_buf)).await;
+}
+
+/// Resolves when the hub shuts down.
+pub async fn closing(hub: &Hub) {
+    let mut closing = hub.sessions().closing();
+    // An error would mean that there is no hub any more.
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+/// Speaks HTTP until the connection ends or is agreed to become a WebSocket.
+async fn http<S, B>(doors: &Doors, service: S, tcp: TcpStream, takeover: Takeover)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let asked = Arc::new(AtomicBool::new(false));
+    let was_asked = Arc::clone(&asked);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
+        let arrival = Arrival {
+            version: request.version(),
+            authority: request.uri().authority().cloned(),
+            takeover: takeover.clone(),
+        };
+        request.extensions_mut().insert(arrival);
+        service.clone().oneshot(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HEADER_TIMEOUT_MS))
+        .max_buf_size(HEAD_MAX_BYTES)
+        .serve_connection(TokioIo::new(tcp), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = closing(&doors.hub) => {
+            connection.as_mut().graceful_shutdown();
+            // hyper waits for the first request of a connection that never had one.
+            let fresh = !was_asked.load(Ordering::Relaxed);
+            let first = if fresh { timeout(Duration::from_millis(FRESH_MS), connection.as_mut()).await.ok() } else { None };
+            match first {
+                Some(ended) => ended,
+                None if fresh && !was_asked.load(Ordering::Relaxed) => return,
+                None => connection.await,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}

@@ -1,0 +1,204 @@
+//! The GET endpoints: what can be looked at without sending a message.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::guard::Identity;
+use super::paths::{LISTED, Query};
+use super::reply::{self, Fault, Response};
+use super::rest::agent;
+use crate::hub::{Door, Field, Hub, UnitFilter, View};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::protocol::{
+    ConflictStatus, Cursor, ErrorCode, MemoryType, PROTOCOL, Refusal, UnitStatus, VERSION, check_id,
+};
+
+/// `GET /`: what this is and where to go on.
+pub fn root() -> Response {
+    let page = json!({
+        "name": env!("CARGO_PKG_NAME"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": PROTOCOL,
+        "protocol_version": VERSION,
+        "endpoints": LISTED,
+        "fields": "each /v1/… endpoint also stands under /v1/fields/{field}/…",
+    });
+    reply::value(StatusCode::OK, &page)
+}
+
+/// `GET /healthz`: the process answers.
+pub fn health() -> Response {
+    reply::value(StatusCode::OK, &json!({ "status": "ok" }))
+}
+
+/// `GET /readyz`: every log is open and every actor answers.
+///
+/// # Errors
+/// 503 naming the Fields that are not ready.
+pub async fn ready(hub: &Hub) -> Result<Response, Fault> {
+    let asked = hub.fields().iter().map(|field| async move { (field.name(), field.is_ready().await) });
+    let fields = futures::future::join_all(asked).await;
+    let shown: Map<String, Value> =
+        fields.iter().map(|(name, ready)| ((*name).into(), json!(ready))).collect();
+    if fields.iter().all(|(_, ready)| *ready) {
+        return Ok(reply::value(StatusCode::OK, &json!({ "status": "ready", "fields": shown })));
+    }
+    let refusal = Refusal::new(
+        ErrorCode::Overloaded,
+        "Not every Field of this hub is ready.",
+        "Ask again in a second.",
+    );
+    Err(refusal.with("fields", Value::Object(shown)).with("retry_after_ms", json!(1_000)).into())
+}
+
+/// `GET /v1/field/status`.
+///
+/// # Errors
+/// The log's no, when its figures cannot be read.
+pub async fn status(hub: &Hub, field: &Field) -> Result<Response, Fault> {
+    let log = field.log_stat().await?;
+    let mut status = match field.view().status() {
+        Value::Object(map) => map,
+        other => Map::from_iter([("state".to_owned(), other)]),
+    };
+    for (key, value) in [
+        ("connections", json!(hub.sessions().count(Door::WebSocket, field.name()))),
+        ("log_entries", json!(log.entries)),
+        ("log_bytes", json!(log.bytes)),
+        ("level", json!(hub.config().level)),
+        ("uptime_ms", json!(hub.uptime_ms())),
+        ("version", json!(env!("CARGO_PKG_VERSION"))),
+    ] {
+        status.insert(key.to_owned(), value);
+    }
+    Ok(reply::value(StatusCode::OK, &status))
+}
+
+/// `GET /v1/agents`.
+pub async fn agents(field: &Field) -> Result<Response, Fault> {
+    look(field, |view| view.agents()).await
+}
+
+/// `GET /v1/conflicts?status=`, the unresolved ones when no status is given.
+pub async fn conflicts(field: &Field, query: &Query) -> Result<Response, Fault> {
+    let expected = || format!("one or more of {}, separated by commas", ConflictStatus::names());
+    let read = |text: &str| text.split(',').map(|name| ConflictStatus::from_name(name.trim())).collect();
+    let unresolved = || vec![ConflictStatus::Detected, ConflictStatus::Resolving, ConflictStatus::Escalated];
+    let wanted: Vec<_> = query.value("status", expected, read)?.unwrap_or_else(unresolved);
+    look(field, move |view| view.conflicts(&wanted)).await
+}
+
+/// Who asks, where the asking is allowed to speak for it.
+fn asker(headers: &HeaderMap, identity: &Identity) -> Result<Option<String>, Refusal> {
+    let Some(asker) = agent(headers)? else { return Ok(None) };
+    identity.may_speak_for(asker)?;
+    Ok(Some(asker.to_owned()))
+}
+
+/// `GET /v1/units/{id}`.
+///
+/// # Errors
+/// `UNIT_NOT_FOUND`, also where the asker may not see it.
+pub fn unit(field: &Field, id: &str, headers: &HeaderMap, identity: &Identity) -> Result<Response, Fault> {
+    let asker = asker(headers, identity)?;
+    let Some(unit) = field.view().unit(id, asker.as_deref()) else {
+        let shown: String = id.chars().take(80).collect();
+        let refusal = Refusal::new(
+            ErrorCode::UnitNotFound,
+            format!("There is no unit {shown:?} here that you can see."),
+            "List the units with GET /v1/units.",
+        );
+        return Err(refusal.with("memory_unit_id", json!(shown)).into());
+    };
+    Ok(reply::value(StatusCode::OK, &unit))
+}
+
+/// `GET /v1/units?after=&limit=&type=&status=&agent=&task=&session=`.
+pub async fn units(
+    field: &Field,
+    query: &Query,
+    headers: &HeaderMap,
+    identity: &Identity,
+) -> Result<Response, Fault> {
+    let asker = asker(headers, identity)?;
+    let filter = UnitFilter {
+        after: after(query)?,
+        limit: limit(query)?,
+        kind: query.value("type", || one_of(&MemoryType::names()), MemoryType::from_name)?,
+        status: query.value("status", || one_of(&UnitStatus::names()), UnitStatus::from_name)?,
+        agent: id(query, "agent")?,
+        task: id(query, "task")?,
+        session: id(query, "session")?,
+    };
+    look(field, move |view| view.units(&filter, asker.as_deref())).await
+}
+
+fn one_of(names: &str) -> String {
+    format!("one of {names}")
+}
+
+/// `GET /v1/log?after=&limit=`: one JSON object a line.
+pub async fn log(field: &Field, query: &Query) -> Result<Response, Fault> {
+    let lines = field.log_lines(after(query)?.unwrap_or_default(), limit(query)?).await?;
+    let mut body = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for line in &lines {
+        body.push_str(line);
+        body.push('\n');
+    }
+    Ok(reply::typed(StatusCode::OK, "application/x-ndjson", body))
+}
+
+fn after(query: &Query) -> Result<Option<Cursor>, Refusal> {
+    query.value("after", || "a cursor, such as 42.0".into(), |text| text.parse().ok())
+}
+
+fn limit(query: &Query) -> Result<usize, Refusal> {
+    let read = |text: &str| {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        text.parse().ok().filter(|n| digits && (1..=PAGE_MAX).contains(n))
+    };
+    let limit = query.value("limit", || format!("an integer from 1 to {PAGE_MAX}"), read)?;
+    Ok(limit.unwrap_or(PAGE_DEFAULT))
+}
+
+fn id(query: &Query, key: &str) -> Result<Option<String>, Refusal> {
+    let text = query.text(key)?;
+    if let Some(text) = &text {
+        check_id(key, text)?;
+    }
+    Ok(text)
+}
+
+/// Prints something of the newest state. Pages can be large, so not on a thread that serves connections.
+async fn look(field: &Field, show: impl FnOnce(&View) -> Value + Send + 'static) -> Result<Response, Fault> {
+    let view: Arc<View> = field.view();
+    let printed = tokio::task::spawn_blocking(move || serde_json::to_vec(&show(&view))).await;
+    match printed {
+        Ok(Ok(body)) => Ok(reply::typed(StatusCode::OK, reply::JSON, body)),
+        _ => Err(Refusal::new(
+            ErrorCode::InternalError,
+            "The state could not be shown.",
+            "Ask again; if it persists, report it with the hub's log.",
+        )
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_have_exact_bounds() {
+        let limit_of = |raw: &str| limit(&Query::new(raw.to_owned()));
+        assert_eq!(limit_of(""), Ok(PAGE_DEFAULT));
+        assert_eq!((limit_of("limit=1"), limit_of("limit=1000")), (Ok(1), Ok(1000)));
+        for raw in ["limit=0", "limit=1001", "limit=-1", "limit=%2B5", "limit=x", "limit="] {
+            assert_eq!(limit_of(raw).unwrap_err().details["key"], "limit", "{raw}");
+        }
+        assert_eq!(after(&Query::new("after=9.1".into())), Ok(Some(Cursor::new(9, 1))));
+        assert!(after(&Query::new("after=9".into())).is_err());
+    }
+}

@@ -1,0 +1,417 @@
+//! WebSocket: one text frame is one envelope (wire, section 2).
+//!
+//! A conversation has three parts in one task. `listen` reads frames, submits messages in their order and
+//! queues the places of their replies; `speak` waits for the replies in that order and writes all that are
+//! ready before it flushes; `watch` keeps the vigil. The queue between the first two is the bound on what is
+//! in flight: while it is full, nothing is read. What is pushed without being asked for will join at
+//! `speak`, from an outbox of its own beside the queue of replies, and after the reply that it follows.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::{Sink, SinkExt, Stream, StreamExt, poll};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message as Frame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
+
+use super::connection::closing;
+use super::guard::Identity;
+use super::reply::{bounded, close_code};
+use super::vigil::{Metered, Pulse, Verdict, Vigil};
+use crate::config::Config;
+use crate::hub::{Answer, ConnectionId, Door, Field, Hub, LiveSession, Pending};
+use crate::limits;
+use crate::protocol::{
+    Envelope, ErrorCode, FaultyEnvelope, Operation, PROTOCOL, Refusal, ReplyEnvelope, VERSION,
+};
+
+type Socket = WebSocketStream<Metered<TcpStream>>;
+
+/// Buffers of these sizes make an idle connection cost 9 KiB instead of 137.
+const READ_BUFFER_BYTES: usize = 4 * 1024;
+const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+
+/// While the rest of a refused message is thrown away: how long nothing may come before the peer counts as
+/// done with sending.
+const QUIET_MS: u64 = 250;
+
+/// Why a conversation ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The peer said goodbye.
+    ByPeer,
+    /// The connection is gone.
+    Lost,
+    /// The hub says goodbye.
+    Close { code: u16, reason: &'static str },
+    /// The hub says goodbye after a frame that broke off the reading: more of it may be on its way.
+    Break { code: u16, reason: &'static str },
+}
+
+/// Holds a WebSocket conversation until it ends. `early` is what came in right behind the handshake.
+pub async fn converse(hub: &Arc<Hub>, name: &str, identity: &Identity, tcp: TcpStream, early: Bytes) {
+    let Some(field) = hub.field(Some(name)) else { return };
+    let presence = Presence::enter(hub, name);
+    let pulse = Arc::new(Pulse::default());
+    let metered = Metered::new(tcp, Arc::clone(&pulse));
+    let settings = Some(settings(hub.config()));
+    let mut socket = Socket::from_partially_read(metered, early.into(), Role::Server, settings).await;
+    let talk = Talk { hub, field, identity, connection: presence.id(), pulse: &pulse, ping: Notify::new() };
+    let ending = talk.hold(&mut socket).await;
+    tracing::debug!(connection = presence.id().0, ?ending, "a WebSocket ends");
+    // First the Field learns of it, then the peer: whoever comes back after the goodbye is known as gone.
+    presence.leave().await;
+    part(socket, ending).await;
+}
+
+fn settings(config: &Config) -> WebSocketConfig {
+    let message_max = config.limits.message_bytes;
+    // One reply goes in at a time, behind at most one write buffer; the rest is what its envelope echoes.
+    let write_max = limits::REPLY_MAX_BYTES + 8 * message_max + WRITE_BUFFER_BYTES + READ_BUFFER_BYTES;
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
+        .max_write_buffer_size(write_max)
+        .max_message_size(Some(message_max))
+        .max_frame_size(Some(message_max))
+}
+
+/// A connection's entry among the live sessions. Whatever way the conversation ends, the Field is told.
+struct Presence {
+    hub: Arc<Hub>,
+    field: Box<str>,
+    id: ConnectionId,
+    live: Option<LiveSession>,
+}
+
+impl Presence {
+    fn enter(hub: &Arc<Hub>, field: &str) -> Self {
+        let live = hub.sessions().open(Door::WebSocket, field);
+        Self { hub: Arc::clone(hub), field: field.into(), id: live.id(), live: Some(live) }
+    }
+
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    async fn leave(mut self) {
+        if let Some(field) = self.hub.field(Some(&self.field)) {
+            field.disconnected(self.id).await;
+        }
+        // Only now: were this future dropped before, the guard below would still tell the Field.
+        self.live = None;
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        if self.live.take().is_none() {
+            return;
+        }
+        // The conversation was cut off (a panic, or the drain time was over).
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (hub, name, id) = (Arc::clone(&self.hub), self.field.clone(), self.id);
+        runtime.spawn(async move {
+            if let Some(field) = hub.field(Some(&name)) {
+                field.disconnected(id).await;
+            }
+        });
+    }
+}
+
+/// Where a reply goes: what its envelope echoes of the request.
+struct Address {
+    id: Box<str>,
+    operation: Option<Operation>,
+    agent_id: Box<str>,
+    session_id: Option<Box<str>>,
+}
+
+impl Address {
+    fn of(envelope: &Envelope<'_>) -> Self {
+        let owned = |text: &Cow<'_, str>| Box::from(text.as_ref());
+        Self {
+            id: owned(&envelope.id),
+            operation: Some(envelope.operation),
+            agent_id: owned(&envelope.agent_id),
+            session_id: envelope.session_id.as_ref().map(owned),
+        }
+    }
+
+    fn unknown() -> Self {
+        Self { id: "".into(), operation: None, agent_id: "".into(), session_id: None }
+    }
+
+    fn print(&self, epoch: u64, payload: &RawValue) -> Option<Frame> {
+        let envelope = ReplyEnvelope {
+            protocol: PROTOCOL,
+            version: VERSION,
+            id: &self.id,
+            operation: self.operation.map_or("", Operation::name),
+            agent_id: &self.agent_id,
+            session_id: self.session_id.as_deref(),
+            epoch,
+            payload,
+        };
+        let mut text = Vec::with_capacity(payload.get().len() + self.id.len() + self.agent_id.len() + 192);
+        serde_json::to_writer(&mut text, &envelope).ok()?;
+        Some(Frame::Text(Utf8Bytes::try_from(Bytes::from(text)).ok()?))
+    }
+}
+
+/// The place of a reply in the order.
+struct Place {
+    address: Address,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// The Field has the message.
+    Awaited(Pending, Instant),
+    /// It never reached the Field.
+    Refused(Box<Refusal>),
+}
+
+/// What the three parts share.
+struct Talk<'a> {
+    hub: &'a Hub,
+    field: &'a Field,
+    identity: &'a Identity,
+    connection: ConnectionId,
+    pulse: &'a Pulse,
+    ping: Notify,
+}
+
+impl Talk<'_> {
+    async fn hold(&self, socket: &mut Socket) -> Ending {
+        let (sink, stream) = socket.split();
+        // One reply is in the speaker's hand, the others are in the queue.
+        let (places, queue) = mpsc::channel(limits::IN_FLIGHT_MAX - 1);
+        // An `Ok` of the listener lets the speaker deliver what is in flight; every `Err` ends both.
+        let both = async {
+            match futures::future::try_join(self.listen(stream, places), self.speak(sink, queue)).await {
+                Ok((ending, ())) | Err(ending) => ending,
+            }
+        };
+        tokio::select! {
+            biased;
+            ending = both => ending,
+            ending = self.watch() => ending,
+        }
+    }
+
+    /// Reads frames until there are no more to read.
+    async fn listen(
+        &self,
+        mut stream: impl Stream<Item = Result<Frame, WsError>> + Unpin,
+        places: mpsc::Sender<Place>,
+    ) -> Result<Ending, Ending> {
+        let mut bad_in_a_row = 0;
+        let mut closing = pin!(closing(self.hub));
+        loop {
+            // First room for the reply, then the request: this is what holds back who asks too much.
+            let place = places.reserve().await.map_err(|_| Ending::Lost)?;
+            self.pulse.set_reading(true);
+            let frame = tokio::select! {
+                biased;
+                () = &mut closing => return Ok(Ending::Close { code: 1001, reason: "the hub shuts down" }),
+                frame = stream.next() => frame,
+            };
+            self.pulse.set_reading(false);
+            let read = match frame {
+                Some(Ok(Frame::Text(text))) => self.take(&text).await,
+                Some(Ok(Frame::Binary(_))) => {
+                    Err(Place { address: Address::unknown(), outcome: Outcome::Refused(Box::new(binary())) })
+                }
+                Some(Ok(Frame::Close(_))) => return Err(Ending::ByPeer),
+                Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => continue,
+                Some(Err(error)) => return broken(&error),
+                None => return Err(Ending::Lost),
+            };
+            bad_in_a_row = if read.is_ok() { 0 } else { bad_in_a_row + 1 };
+            match read {
+                Ok(reply) | Err(reply) => place.send(reply),
+            }
+            if bad_in_a_row >= limits::BAD_FRAMES_MAX {
+                return Ok(Ending::Close { code: 1008, reason: "too many invalid messages in a row" });
+            }
+        }
+    }
+
+    /// Takes one message: submits it, or finds out why not. An `Err` is a frame that is no envelope.
+    async fn take(&self, text: &str) -> Result<Place, Place> {
+        let since = Instant::now();
+        let envelope = match Envelope::parse(text) {
+            Ok(envelope) => envelope,
+            Err(faulty) => {
+                let FaultyEnvelope { id, agent_id, operation, session_id, refusal } = *faulty;
+                let (id, agent_id) = (id.into_boxed_str(), agent_id.into_boxed_str());
+                let session_id = session_id.map(String::into_boxed_str);
+                let address = Address { id, operation, agent_id, session_id };
+                return Err(Place { address, outcome: Outcome::Refused(Box::new(refusal)) });
+            }
+        };
+        let address = Address::of(&envelope);
+        let outcome = match self.identity.may_speak_for(&envelope.agent_id) {
+            Err(refusal) => Outcome::Refused(Box::new(refusal)),
+            Ok(()) => {
+                let message = self.field.read(&envelope);
+                Outcome::Awaited(self.field.submit(message, Some(self.connection)).await, since)
+            }
+        };
+        Ok(Place { address, outcome })
+    }
+
+    /// Writes the replies in the order of their requests, until the listener has ended and all are out.
+    async fn speak(
+        &self,
+        mut sink: impl Sink<Frame, Error = WsError> + Unpin,
+        mut queue: mpsc::Receiver<Place>,
+    ) -> Result<(), Ending> {
+        loop {
+            let Some(place) = self.meanwhile(&mut sink, queue.recv()).await? else { break };
+            let answer = match place.outcome {
+                Outcome::Refused(refusal) => Answer { epoch: self.field.clock(), outcome: Err(*refusal) },
+                Outcome::Awaited(pending, since) => {
+                    let answer = self.meanwhile(&mut sink, pending).await?;
+                    self.hub.metrics().answered_websocket(since.elapsed());
+                    answer
+                }
+            };
+            if let Some(frame) = print(&place.address, answer) {
+                self.pulse.set_owing(true);
+                sink.feed(frame).await.map_err(|_| Ending::Lost)?;
+            }
+        }
+        self.flush(&mut sink).await
+    }
+
+    /// Awaits `next`. When that takes time, what was written goes out first, and pings go out meanwhile.
+    async fn meanwhile<T>(
+        &self,
+        sink: &mut (impl Sink<Frame, Error = WsError> + Unpin),
+        next: impl Future<Output = T>,
+    ) -> Result<T, Ending> {
+        let mut next = pin!(next);
+        if let std::task::Poll::Ready(ready) = poll!(&mut next) {
+            return Ok(ready);
+        }
+        loop {
+            self.flush(sink).await?;
+            tokio::select! {
+                biased;
+                ready = &mut next => return Ok(ready),
+                () = self.ping.notified() => {
+                    self.pulse.set_owing(true);
+                    sink.feed(Frame::Ping(Bytes::new())).await.map_err(|_| Ending::Lost)?;
+                }
+            }
+        }
+    }
+
+    async fn flush(&self, sink: &mut (impl Sink<Frame, Error = WsError> + Unpin)) -> Result<(), Ending> {
+        sink.flush().await.map_err(|_| Ending::Lost)?;
+        self.pulse.set_owing(false);
+        Ok(())
+    }
+
+    /// Keeps the vigil until it has a reason to end the conversation.
+    async fn watch(&self) -> Ending {
+        let config = self.hub.config();
+        let mut vigil = Vigil::new(config.heartbeat_ms, config.silence_max_ms, limits::STALL_MAX_MS);
+        let mut ticks = interval(vigil.every());
+        // A hub that was held up must not make up for ticks that it missed.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.reset();
+        loop {
+            ticks.tick().await;
+            match vigil.tick(self.pulse) {
+                Verdict::Fine => {}
+                Verdict::Ping => self.ping.notify_one(),
+                Verdict::Silent => return Ending::Close { code: 1011, reason: "nothing heard" },
+                Verdict::Stalled => return Ending::Close { code: 4008, reason: "slow consumer" },
+            }
+        }
+    }
+}
+
+/// The frame of a reply.
+fn print(address: &Address, answer: Answer) -> Option<Frame> {
+    let answer = bounded(answer);
+    match answer.outcome {
+        Ok(payload) => address.print(answer.epoch, &payload),
+        Err(refusal) => address.print(answer.epoch, &to_raw_value(&refusal.body(address.operation)).ok()?),
+    }
+}
+
+fn binary() -> Refusal {
+    Refusal::new(
+        ErrorCode::InvalidMessage,
+        "The frame is binary.",
+        "Send each message as one text frame: the envelope as JSON.",
+    )
+}
+
+/// What a failure to read means. Where the hub can still write, replies in flight are delivered.
+fn broken(error: &WsError) -> Result<Ending, Ending> {
+    match error {
+        WsError::Capacity(_) => {
+            let code = close_code(ErrorCode::MessageTooLarge).unwrap_or(1008);
+            Ok(Ending::Break { code, reason: "message too big" })
+        }
+        WsError::Utf8(_) => Ok(Ending::Break { code: 1007, reason: "invalid UTF-8" }),
+        WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Err(Ending::Lost),
+        WsError::Protocol(_) => Ok(Ending::Break { code: 1002, reason: "broken framing" }),
+        _ => Err(Ending::Lost),
+    }
+}
+
+/// Says goodbye as RFC 6455 asks, within bounds.
+async fn part(mut socket: Socket, ending: Ending) {
+    let farewell = async {
+        let (code, reason) = match ending {
+            Ending::Lost => return,
+            Ending::ByPeer => {
+                // The echo of the peer's close is queued already.
+                let _ = socket.flush().await;
+                return;
+            }
+            Ending::Close { code, reason } | Ending::Break { code, reason } => (code, reason),
+        };
+        let frame = CloseFrame { code: CloseCode::from(code), reason: Utf8Bytes::from_static(reason) };
+        if socket.close(Some(frame)).await.is_err() {
+            return;
+        }
+        if matches!(ending, Ending::Break { .. }) {
+            drain(&mut socket).await;
+        } else {
+            while let Some(Ok(_)) = socket.next().await {}
+        }
+    };
+    let _ = timeout(Duration::from_millis(limits::FAREWELL_MS), farewell).await;
+}
+
+/// Throws away what the peer still sends after a frame that could not be read: closing with unread bytes
+/// would reset the connection, and the peer would never see why it was closed.
+async fn drain(socket: &mut Socket) {
+    let mut waste = vec![0; WRITE_BUFFER_BYTES];
+    let mut seen = 0;
+    let quiet = Duration::from_millis(QUIET_MS);
+    while let Ok(Ok(count @ 1..)) = timeout(quiet, socket.get_mut().read(&mut waste)).await {
+        seen += count;
+        if seen > limits::DISCARD_MAX_BYTES {
+            return;
+        }
+    }
+}
