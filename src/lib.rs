@@ -1,5 +1,7 @@
 //! akashik-hub
 #![warn(missing_docs)]
+pub mod cli;
+pub mod client;
 pub mod config;
 pub mod field;
 pub mod hub;

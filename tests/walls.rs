@@ -13,23 +13,68 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "hub",
         &[
-            "field", "log", "relevance", "protocol", "limits", "config", "tokio", "futures", "dashmap", "arc_swap",
-            "rayon", "serde", "serde_json", "thiserror", "tracing", "imbl", "prometheus_client",
+            "field",
+            "log",
+            "relevance",
+            "protocol",
+            "limits",
+            "config",
+            "tokio",
+            "futures",
+            "dashmap",
+            "arc_swap",
+            "rayon",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tracing",
+            "imbl",
+            "prometheus_client",
         ],
     ),
     (
         "transport",
         &[
-            "hub", "protocol", "limits", "config", "tokio", "tokio_tungstenite", "futures", "warp", "hyper",
-            "hyper_util", "http", "http_body", "http_body_util", "bytes", "tower", "tower_http", "serde", "serde_json", "rand",
+            "hub",
+            "protocol",
+            "limits",
+            "config",
+            "tokio",
+            "tokio_tungstenite",
+            "futures",
+            "warp",
+            "hyper",
+            "hyper_util",
+            "http",
+            "http_body",
+            "http_body_util",
+            "bytes",
+            "tower",
+            "tower_http",
+            "serde",
+            "serde_json",
+            "rand",
             "tracing",
         ],
     ),
     (
         "client",
         &[
-            "protocol", "limits", "tokio", "tokio_tungstenite", "futures", "hyper", "hyper_util", "http",
-            "http_body_util", "bytes", "rand", "serde", "serde_json", "thiserror", "tracing",
+            "protocol",
+            "limits",
+            "tokio",
+            "tokio_tungstenite",
+            "futures",
+            "hyper",
+            "hyper_util",
+            "http",
+            "http_body_util",
+            "bytes",
+            "rand",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tracing",
         ],
     ),
 ];
@@ -60,11 +105,16 @@ fn used(text: &str) -> BTreeSet<String> {
         .filter(|line| !line.trim_start().starts_with("//"))
         .collect::<Vec<_>>()
         .join("\n");
-    let word = |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let word =
+        |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
     let mut names = BTreeSet::new();
     for line in code.lines() {
         let line = line.trim_start();
-        let path = line.strip_prefix("pub(crate) ").or(line.strip_prefix("pub(super) ")).or(line.strip_prefix("pub ")).unwrap_or(line);
+        let path = line
+            .strip_prefix("pub(crate) ")
+            .or(line.strip_prefix("pub(super) "))
+            .or(line.strip_prefix("pub "))
+            .unwrap_or(line);
         if let Some(path) = path.strip_prefix("use ")
             && !path.starts_with("crate::")
         {

@@ -35,7 +35,7 @@ use std::ops::ControlFlow;
 
 pub use error::LogError;
 pub use memory::{Faults, MemoryLog, Moment};
-pub use sqlite::{SqliteLog, SqliteOptions};
+pub use sqlite::{SqliteLog, SqliteOptions, open_log_reader};
 pub use verify::{Fault, Report, verify};
 
 /// One operation's entry as stored.

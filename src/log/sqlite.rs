@@ -319,6 +319,16 @@ fn wal_bytes(file: &Path) -> u64 {
     fs::metadata(beside(file, "-wal")).map_or(0, |metadata| metadata.len())
 }
 
+/// Opens a reader on the log in a directory (or at a path that ends in `.db`), also beside the hub that writes it.
+///
+/// # Errors
+/// [`LogError::Absent`] if there is no log, [`LogError::Format`] or [`LogError::Foreign`] if the file is not for
+/// us, [`LogError::Io`] and the like if it cannot be read.
+pub fn open_log_reader(dir: &Path) -> Result<Box<dyn LogReader>, LogError> {
+    let file = file_of(dir);
+    Ok(Box::new(SqliteReader { connection: open_reader(&file)?, file }))
+}
+
 /// A reader with its own connection.
 struct SqliteReader {
     connection: Connection,

@@ -23,8 +23,8 @@ pub use answers::{
     Registered, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
 };
 pub use conflict::{Conflict, ConflictStatus, ConflictType, DetectedBy, Resolution, Strategy};
-pub(crate) use envelope::{check_id, epoch_overflow};
 pub use envelope::{Envelope, FaultyEnvelope, ReplyEnvelope, RequestEnvelope};
+pub(crate) use envelope::{check_id, epoch_overflow};
 pub use error::{ErrorBody, ErrorCode, Refusal};
 pub use ids::{ConflictId, Cursor, UnitId};
 pub use operation::Operation;

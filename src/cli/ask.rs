@@ -1,0 +1,196 @@
+//! What the client commands share: where the hub is, who asks, and how a payload gets there.
+//!
+//! They speak HTTP: an agent that once held a WebSocket would be taken for failed soon after each command.
+
+use std::io::Read;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::exit::Failure;
+use super::screen;
+use crate::client::HubAddress;
+use crate::client::http::HttpClient;
+use crate::protocol::{Operation, RelationType};
+
+/// How long a command waits for its answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the hub is, and how to print what it says.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Hub {
+    /// The hub
+    #[arg(long, env = "AKASHIK_URL", value_name = "URL", default_value = "http://127.0.0.1:7420")]
+    url: String,
+    /// The Field; without it the one in the URL, else the hub's first
+    #[arg(long, value_name = "NAME")]
+    field: Option<String>,
+    /// The agent that asks
+    #[arg(long, env = "AKASHIK_AGENT", value_name = "ID")]
+    pub agent: Option<String>,
+    /// Token, where the hub asks for one
+    #[arg(long, env = "AKASHIK_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Print JSON also on a terminal
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Hub {
+    fn client(&self) -> Result<HttpClient, Failure> {
+        let mut address: HubAddress = self.url.parse().map_err(Failure::usage)?;
+        if let Some(field) = &self.field {
+            address = address.with_field(field).map_err(Failure::usage)?;
+        }
+        // An empty variable is how many a shell script says "none".
+        let token = self.token.clone().filter(|token| !token.is_empty());
+        // A token that no header can carry would only fail later, and less clearly.
+        if token.as_ref().is_some_and(|token| http::HeaderValue::from_str(token).is_err()) {
+            return Err(Failure::usage("the token contains characters that no header can carry"));
+        }
+        Ok(HttpClient { address, token, patience: PATIENCE })
+    }
+
+    /// Reads something under `/v1/`.
+    pub fn get(&self, rest: &str) -> Result<Box<RawValue>, Failure> {
+        let client = self.client()?;
+        Ok(runtime()?.block_on(client.get(rest, self.agent.as_deref()))?)
+    }
+}
+
+/// One operation: where, by whom, and as which message.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Ask {
+    #[command(flatten)]
+    hub: Hub,
+    /// The protocol session that this belongs to
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Name of this message: repeated with the same name, it is done once
+    #[arg(long, value_name = "ID")]
+    message_id: Option<String>,
+    /// The whole payload as JSON, in place of its flags ('-' reads stdin)
+    #[arg(long, value_name = "JSON", conflicts_with = "Flags")]
+    payload: Option<String>,
+}
+
+impl Ask {
+    /// The agent that asks.
+    pub fn agent(&self) -> Result<&str, Failure> {
+        self.hub
+            .agent
+            .as_deref()
+            .ok_or_else(|| Failure::usage("who asks? Give --agent ID or set AKASHIK_AGENT"))
+    }
+
+    /// Sends the operation with the given payload, or with the flags' one, and prints the response.
+    pub fn run(
+        &self,
+        operation: Operation,
+        flags: impl FnOnce() -> Result<Value, Failure>,
+        readable: impl FnOnce(&Value) -> String,
+    ) -> Result<(), Failure> {
+        let response = self.send(operation, flags)?;
+        screen::show_response(self.hub.json, &response, readable)
+    }
+
+    /// Sends the operation and returns the response.
+    pub fn send(
+        &self,
+        operation: Operation,
+        flags: impl FnOnce() -> Result<Value, Failure>,
+    ) -> Result<Box<RawValue>, Failure> {
+        let client = self.hub.client()?;
+        let agent = self.agent()?;
+        let payload = match &self.payload {
+            None => serde_json::value::to_raw_value(&flags()?).map_err(Failure::failed)?,
+            Some(text) => whole_payload(&text_or_stdin(text)?)?,
+        };
+        let (session, id) = (self.session.as_deref(), self.message_id.as_deref());
+        Ok(runtime()?.block_on(client.operate(operation, agent, session, id, payload))?)
+    }
+
+    /// Whether to print JSON also on a terminal.
+    pub fn json(&self) -> bool {
+        self.hub.json
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+fn whole_payload(text: &str) -> Result<Box<RawValue>, Failure> {
+    let payload: Box<RawValue> = serde_json::from_str(text)
+        .map_err(|error| Failure::usage(format!("--payload is no valid JSON: {error}")))?;
+    if !payload.get().starts_with('{') {
+        return Err(Failure::usage("--payload is no JSON object"));
+    }
+    Ok(payload)
+}
+
+/// The text itself, or stdin's for `-`.
+pub(super) fn text_or_stdin(text: &str) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    let mut read = String::new();
+    std::io::stdin()
+        .read_to_string(&mut read)
+        .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+    Ok(read)
+}
+
+/// A relation flag, `TYPE:ID`. The Field judges the id; only the form and the type are checked here.
+pub(super) fn relation(text: &str) -> Result<Value, String> {
+    let (kind, target) = text.split_once(':').ok_or("must be TYPE:ID, such as supersedes:mem-3")?;
+    let kind = RelationType::from_name(kind)
+        .ok_or_else(|| format!("{kind:?} is none of {}", RelationType::names()))?;
+    if target.trim().is_empty() {
+        return Err("must be TYPE:ID, such as supersedes:mem-3".to_owned());
+    }
+    Ok(json!({ "type": kind, "target_id": target }))
+}
+
+/// A number flag that JSON can carry.
+pub(super) fn number(text: &str) -> Result<f64, String> {
+    text.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or_else(|| "must be a number".to_owned())
+}
+
+/// An object without the keys that nothing was said about.
+pub(super) fn object<const N: usize>(keys: [(&str, Value); N]) -> Value {
+    let said = keys.into_iter().filter(|(_, value)| !is_unsaid(value));
+    Value::Object(said.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+fn is_unsaid(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relations_are_a_type_and_an_id() {
+        assert_eq!(relation("supersedes:mem-3"), Ok(json!({"type": "supersedes", "target_id": "mem-3"})));
+        assert_eq!(relation("informs:a:b").unwrap()["target_id"], "a:b");
+        for wrong in ["mem-3", "replaces:mem-3", "supports:", "supports: ", ":mem-3", ""] {
+            assert!(relation(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_said_is_sent() {
+        let value = object([("a", json!(null)), ("b", json!([])), ("c", json!(0)), ("d", json!(false))]);
+        assert_eq!(value, json!({"c": 0}));
+        assert!(number("nan").is_err() && number("1e999").is_err() && number("0.5") == Ok(0.5));
+    }
+}

@@ -1,0 +1,138 @@
+//! `akashik attune`: ATTUNE.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::ask::{Ask, object};
+use super::exit::Failure;
+use super::screen::{conflicts, excerpt, plain};
+use crate::protocol::Operation;
+
+/// ATTUNE.
+#[derive(Debug, Args)]
+pub(super) struct Attune {
+    #[command(flatten)]
+    ask: Ask,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Args)]
+struct Flags {
+    /// The role for which relevance is judged
+    #[arg(long, required_unless_present = "payload")]
+    role: Option<String>,
+    /// At most so many units
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    max_units: u64,
+    /// At most so many tokens of units
+    #[arg(long, value_name = "COUNT")]
+    max_tokens: Option<u64>,
+    /// What the agent is about to do
+    #[arg(long)]
+    hint: Option<String>,
+    /// Only units committed at or after this epoch
+    #[arg(long, value_name = "EPOCH")]
+    since_epoch: Option<u64>,
+    /// How much of each unit: full, summary or ids_only
+    #[arg(long)]
+    format: Option<String>,
+    /// Something the agent cares for; repeat it for more
+    #[arg(long)]
+    interest: Vec<String>,
+    /// Only units of this type; repeat it for more
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only units of this session
+    #[arg(long, value_name = "ID")]
+    only_session: Option<String>,
+    /// Also the agent's own units
+    #[arg(long)]
+    include_own: bool,
+    /// Also archived units
+    #[arg(long)]
+    include_archived: bool,
+    /// Also the agent's own drafts
+    #[arg(long)]
+    include_drafts: bool,
+}
+
+impl Attune {
+    /// Runs the command.
+    pub fn run(&self) -> Result<(), Failure> {
+        self.ask.run(Operation::Attune, || Ok(self.flags.payload()), readable)
+    }
+}
+
+impl Flags {
+    fn payload(&self) -> Value {
+        object([
+            (
+                "scope",
+                object([
+                    ("role", json!(self.role)),
+                    ("max_units", json!(self.max_units)),
+                    ("max_tokens", json!(self.max_tokens)),
+                    ("interests", json!(self.interest)),
+                    ("types", json!(self.types)),
+                    ("session_id", json!(self.only_session)),
+                    ("include_own", json!(self.include_own)),
+                    ("include_archived", json!(self.include_archived)),
+                    ("include_drafts", json!(self.include_drafts)),
+                ]),
+            ),
+            ("context_hint", json!(self.hint)),
+            ("format", json!(self.format)),
+            ("since_epoch", json!(self.since_epoch)),
+        ])
+    }
+}
+
+/// Two lines a unit: what it is, and why it was brought.
+fn readable(response: &Value) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail, here and below.
+    for (at, found) in response["record"].as_array().into_iter().flatten().enumerate() {
+        let unit = &found["memory_unit"];
+        let score = found["relevance_score"].as_f64().unwrap_or_default();
+        let role = plain(&unit["source"]["agent_role"]);
+        let text = excerpt(unit["content"].as_str().unwrap_or_default());
+        let (id, kind) = (plain(&unit["id"]), plain(&unit["type"]));
+        let _ = writeln!(out, "{:>3}  {score:.3}  {id}  {kind} by {role}  {text}", at + 1);
+        let _ = writeln!(out, "            {}", plain(&found["relevance_reason"]));
+    }
+    let unresolved = conflicts(&response["conflicts"]);
+    if !unresolved.is_empty() {
+        let _ = write!(out, "Conflicts:\n{unresolved}");
+    }
+    let budget = &response["context_budget"];
+    let (shown, all) = (plain(&budget["units_returned"]), plain(&budget["units_available"]));
+    let _ = writeln!(out, "{shown} of {all} units, epoch {}", plain(&response["epoch"]));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_rank_score_reason_and_conflicts() {
+        let shown = readable(&json!({
+            "record": [{
+                "memory_unit": {"id": "mem-2", "type": "finding", "content": "grows\nfast",
+                    "source": {"agent_role": "researcher"}},
+                "relevance_score": 0.8512, "relevance_reason": "Recent finding.", "format": "full",
+            }],
+            "conflicts": [{"id": "conflict-3", "status": "detected", "type": "factual",
+                "unit_a": "mem-1", "unit_b": "mem-2", "description": "d"}],
+            "context_budget": {"units_returned": 1, "units_available": 9}, "epoch": 12,
+        }));
+        assert_eq!(
+            shown,
+            "  1  0.851  mem-2  finding by researcher  grows fast\n            Recent finding.\nConflicts:\n\
+             conflict-3  detected factual  mem-1 / mem-2  d\n1 of 9 units, epoch 12\n"
+        );
+    }
+}

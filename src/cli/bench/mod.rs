@@ -1,0 +1,40 @@
+//! `akashik bench`: measures a running hub from outside, over WebSockets.
+//!
+//! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
+//! writes), `record` and `attune` (the two measurements), `fsync` (what a disk takes alone), `tally`.
+
+mod attune;
+mod fsync;
+mod load;
+mod record;
+mod tally;
+mod wire;
+mod words;
+
+use clap::Subcommand;
+
+use super::exit::Failure;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(super) enum Bench {
+    /// Acknowledged RECORDs a second, and how long each takes
+    Record(record::Record),
+    /// How long ATTUNE takes, alone or beside writers
+    Attune(attune::Attune),
+}
+
+impl Bench {
+    /// Runs the measurement.
+    pub fn run(&self) -> Result<(), Failure> {
+        match self {
+            Self::Record(bench) => bench.run(),
+            Self::Attune(bench) => bench.run(),
+        }
+    }
+}
+
+/// A name for one run, so that agents and messages of two runs never meet.
+fn run_name() -> String {
+    format!("{:08x}", rand::random::<u32>())
+}

@@ -1,0 +1,77 @@
+//! How a command ends when it does not end well.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::client::ClientError;
+
+/// Why a command failed; decides the exit code (wire, section 5).
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The hub said no: its error body, as JSON.
+    Refused(String),
+    /// What was asked for cannot be done.
+    Failed(String),
+    /// What was asked for makes no sense.
+    Usage(String),
+    /// Nobody answers as a hub does.
+    Unreachable(String),
+    /// Whoever read our output has seen enough.
+    BrokenPipe,
+}
+
+impl Failure {
+    /// A failure with a message.
+    pub fn failed(message: impl fmt::Display) -> Self {
+        Self::Failed(message.to_string())
+    }
+
+    /// A usage error with a message.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self::Usage(message.to_string())
+    }
+
+    /// Says it on stderr and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        let (code, message) = match self {
+            Self::Refused(body) => (1, body),
+            Self::Failed(message) => (1, format!("akashik: {message}")),
+            Self::Usage(message) => (2, format!("akashik: {message}")),
+            Self::Unreachable(message) => (3, format!("akashik: {message}")),
+            Self::BrokenPipe => return ExitCode::SUCCESS,
+        };
+        // With stderr closed there is nobody to tell; the code says enough.
+        let _ = writeln!(io::stderr(), "{message}");
+        ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(text) | Self::Failed(text) | Self::Usage(text) | Self::Unreachable(text) => {
+                f.write_str(text)
+            }
+            Self::BrokenPipe => f.write_str("broken pipe"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::BrokenPipe } else { Self::failed(error) }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(body) => {
+                Self::Refused(serde_json::to_string(&body).unwrap_or_else(|_| body.to_string()))
+            }
+            ClientError::Address(error) => Self::usage(error),
+            error => Self::Unreachable(error.to_string()),
+        }
+    }
+}

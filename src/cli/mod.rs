@@ -1,0 +1,100 @@
+//! The command line: one file per command, and what several of them need.
+//!
+//! Read `serve` and `settings` for the hub's side, `log` for a data directory at rest, `ask` for what
+//! the client commands share, then any of those, and `bench`.
+
+mod ask;
+mod attune;
+mod bench;
+mod commit;
+mod deregister;
+mod detect;
+mod discard;
+mod exit;
+mod log;
+mod logging;
+mod record;
+mod register;
+mod replay;
+mod retract;
+mod screen;
+mod serve;
+mod settings;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Shared memory for teams of AI agents: the Akashik Protocol's hub, and its client.
+#[derive(Debug, Parser)]
+#[command(name = "akashik", version, max_term_width = 110)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the hub
+    Serve(Box<settings::Settings>),
+    /// Read a data directory offline
+    #[command(subcommand)]
+    Log(log::LogCommand),
+    /// Join a Field as an agent
+    Register(register::Register),
+    /// Leave a Field
+    Deregister(deregister::Deregister),
+    /// Record a memory unit
+    Record(Box<record::Record>),
+    /// Be brought what matters to a role
+    Attune(Box<attune::Attune>),
+    /// List conflicts
+    Detect(detect::Detect),
+    /// Reconstruct how something came about
+    Replay(replay::Replay),
+    /// Take a committed unit back (Extension)
+    Retract(retract::Retract),
+    /// Make a draft everyone's memory (Extension)
+    Commit(commit::Commit),
+    /// Give a draft up (Extension)
+    Discard(discard::Discard),
+    /// Show a Field's figures
+    Status(status::Status),
+    /// Measure a running hub
+    #[command(subcommand)]
+    Bench(bench::Bench),
+}
+
+/// Runs the program: reads the command line, calls the command, says how it went.
+///
+/// Exit codes: 0 ok, 1 refused or failed, 2 usage, 3 the hub cannot be reached.
+pub fn run() -> ExitCode {
+    let outcome = match CommandLine::parse().command {
+        Command::Serve(settings) => serve::run(*settings),
+        Command::Log(command) => command.run(),
+        Command::Register(command) => command.run(),
+        Command::Deregister(command) => command.run(),
+        Command::Record(command) => command.run(),
+        Command::Attune(command) => command.run(),
+        Command::Detect(command) => command.run(),
+        Command::Replay(command) => command.run(),
+        Command::Retract(command) => command.run(),
+        Command::Commit(command) => command.run(),
+        Command::Discard(command) => command.run(),
+        Command::Status(command) => command.run(),
+        Command::Bench(command) => command.run(),
+    };
+    outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        CommandLine::command().debug_assert();
+    }
+}

@@ -1,0 +1,54 @@
+//! `akashik register`: REGISTER.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::ask::{Ask, object};
+use super::exit::Failure;
+use super::screen;
+use crate::protocol::Operation;
+
+/// REGISTER.
+#[derive(Debug, Args)]
+pub(super) struct Register {
+    #[command(flatten)]
+    ask: Ask,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Args)]
+struct Flags {
+    /// The agent's role
+    #[arg(long, required_unless_present = "payload")]
+    role: Option<String>,
+    /// Something the agent cares for; repeat it for more
+    #[arg(long)]
+    interest: Vec<String>,
+    /// An operation that the Field must serve; repeat it for more
+    #[arg(long, value_name = "OPERATION")]
+    required_operation: Vec<String>,
+}
+
+impl Register {
+    /// Runs the command.
+    pub fn run(&self) -> Result<(), Failure> {
+        let flags = &self.flags;
+        let payload = || {
+            Ok(object([
+                ("id", json!(self.ask.agent()?)),
+                ("role", json!(flags.role)),
+                ("interests", json!(flags.interest)),
+                ("required_operations", json!(flags.required_operation)),
+            ]))
+        };
+        let response = self.ask.send(Operation::Register, payload)?;
+        screen::show_response(self.ask.json(), &response, screen::figures)?;
+        // Rejected is an answer (section 12), and still not what was asked for.
+        let answer: Value = serde_json::from_str(response.get()).map_err(Failure::failed)?;
+        if answer["status"] == "rejected" {
+            return Err(Failure::failed(format!("rejected: {}", screen::plain(&answer["rejection_reason"]))));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Output: JSON for programs, lines for people.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::exit::Failure;
+
+/// Longest excerpt of a text on one line, characters.
+const EXCERPT_CHARS: usize = 100;
+
+/// Prints lines on stdout.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    Ok(stdout.flush()?)
+}
+
+/// Prints a value: readable on a terminal, else (or when asked for) as JSON on one line.
+pub(super) fn show(
+    json: bool,
+    value: &(impl Serialize + ?Sized),
+    readable: impl FnOnce(&Value) -> String,
+) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(Failure::failed)?;
+    if json || !io::stdout().is_terminal() {
+        return print(&text);
+    }
+    let value = serde_json::from_str(&text).map_err(Failure::failed)?;
+    print(readable(&value).trim_end())
+}
+
+/// Prints a hub's response as [`show`] does, with its keys in the hub's own order.
+pub(super) fn show_response(
+    json: bool,
+    response: &RawValue,
+    readable: impl FnOnce(&Value) -> String,
+) -> Result<(), Failure> {
+    let one_line = !response.get().contains(['\n', '\r']);
+    if one_line {
+        return show(json, response, readable);
+    }
+    let value: Value = serde_json::from_str(response.get()).map_err(Failure::failed)?;
+    show(json, &value, readable)
+}
+
+/// `key  value` lines of an object; inner objects with their keys joined by dots.
+pub(super) fn figures(value: &Value) -> String {
+    let mut rows = Vec::new();
+    flatten("", value, &mut rows);
+    let width = rows.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (key, value) in rows {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{key:width$}  {value}");
+    }
+    out
+}
+
+fn flatten(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, inner) in map {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                flatten(&path, inner, rows);
+            }
+        }
+        Value::Array(items) if items.iter().all(|i| !i.is_object() && !i.is_array()) => {
+            let items: Vec<_> = items.iter().map(plain).collect();
+            rows.push((path.to_owned(), items.join(", ")));
+        }
+        Value::Array(items) => {
+            for (at, inner) in items.iter().enumerate() {
+                flatten(&format!("{path}[{at}]"), inner, rows);
+            }
+        }
+        other => rows.push((path.to_owned(), plain(other))),
+    }
+}
+
+/// A value as a person reads it, safe for a terminal.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => calm(text),
+        other => other.to_string(),
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn excerpt(text: &str) -> String {
+    let line = calm(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    if line.chars().count() <= EXCERPT_CHARS {
+        return line;
+    }
+    let mut short: String = line.chars().take(EXCERPT_CHARS - 1).collect();
+    short.push('…');
+    short
+}
+
+/// Without control characters: what others recorded must not steer the reader's terminal.
+fn calm(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The lines of a list of conflicts.
+pub(super) fn conflicts(list: &Value) -> String {
+    let mut out = String::new();
+    for conflict in list.as_array().into_iter().flatten() {
+        let text = |key: &str| plain(&conflict[key]);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{}  {} {}  {} / {}  {}",
+            text("id"),
+            text("status"),
+            text("type"),
+            text("unit_a"),
+            text("unit_b"),
+            excerpt(&text("description")),
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_are_aligned_and_flat() {
+        let shown = figures(&json!({"a": {"bb": 1}, "c": [1, "x"], "d": null}));
+        assert_eq!(shown, "a.bb  1\nc     1, x\nd     -\n");
+    }
+
+    #[test]
+    fn excerpts_are_short_calm_lines() {
+        assert_eq!(excerpt("a\n b\u{1b}[2J\tc"), "a b [2J c");
+        assert_eq!(excerpt(&"ä".repeat(500)).chars().count(), EXCERPT_CHARS);
+    }
+}

@@ -1,0 +1,101 @@
+//! `akashik serve`: runs the hub until it is told to stop.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
+
+use super::exit::Failure;
+use super::settings::{Effective, Settings};
+use super::{logging, screen};
+use crate::config::Config;
+use crate::hub::Hub;
+use crate::transport;
+
+/// How long leftovers may hold up the end of the process.
+const LEFTOVER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub(super) fn run(settings: Settings) -> Result<(), Failure> {
+    let print_config = settings.print_config;
+    let effective = settings.resolve()?;
+    if print_config {
+        return screen::print(effective.to_toml()?.trim_end());
+    }
+    let Effective { config, log_format, log_filter } = effective;
+    logging::start(log_format, &log_filter)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(serve(config));
+    // Whatever still runs has nothing left to do; what had to be written was written by now.
+    runtime.shutdown_timeout(LEFTOVER_PATIENCE);
+    outcome
+}
+
+async fn serve(mut config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let (address, insecure, data) = (config.listen, config.insecure, config.data.clone());
+    // The port first: a second hub on the same port must not touch the data directory.
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
+    let bound = listener.local_addr()?;
+    if insecure && !bound.ip().to_canonical().is_loopback() {
+        warn!(%bound, "insecure: anybody who reaches this address can read and write every Field");
+    }
+    config.listen = bound;
+    let hub = tokio::select! {
+        started = Hub::start(config) => started.map_err(Failure::failed)?,
+        // Nothing was served yet and starting can be cut off anywhere, as by a power cut.
+        name = signals.next() => {
+            info!(signal = name, "told to stop before it was ready");
+            return Ok(());
+        }
+    };
+    announce(&format!("akashik: listening on http://{bound}"))?;
+    info!(%bound, data = %data.display(), "ready");
+
+    let stopping = async {
+        let name = signals.next().await;
+        info!(signal = name, "shutting down");
+        // Whoever asks twice means now. The task ends with the process.
+        tokio::spawn(async move {
+            signals.next().await;
+            std::process::exit(1);
+        });
+    };
+    let served = transport::serve(std::sync::Arc::clone(&hub), listener, stopping).await;
+    hub.stop().await;
+    served.map_err(|error| Failure::failed(format!("the doors failed: {error}")))?;
+    info!("stopped");
+    Ok(())
+}
+
+/// The one line on stdout. Nobody reading it is no reason not to serve.
+fn announce(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+/// The signals that ask to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Flags, environment and file, merged into one validated [`Config`].
+//!
+//! [`Settings`] is the one table: each field is a flag, an environment variable and a TOML key. clap puts
+//! flags before environment; [`Settings::or`] puts both before the file.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::builder::BoolishValueParser;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use super::exit::Failure;
+use super::logging::LogFormat;
+use crate::client::is_field_name;
+use crate::config::Config;
+use crate::limits::EPOCH_CEILING;
+use crate::protocol::Limits;
+
+/// Who sees drafts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Drafts {
+    /// Their authors alone.
+    Private,
+    /// Every agent.
+    Shared,
+}
+
+/// Defines [`Settings`] together with its merge, so that no field can be forgotten.
+macro_rules! settings {
+    ($($(#[$meta:meta])* $name:ident: $type:ty,)+) => {
+        /// Everything that can be set for `akashik serve`, as far as it was said.
+        #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Settings {
+            $($(#[$meta])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
+
+            /// Configuration file (TOML); its keys are the flags' names with '_' for '-'
+            #[arg(long, env = "AKASHIK_CONFIG", value_name = "FILE")]
+            #[serde(skip)]
+            pub config: Option<PathBuf>,
+            /// Print the effective configuration as TOML and exit
+            #[arg(long)]
+            #[serde(skip)]
+            pub print_config: bool,
+            /// The same as --drafts shared
+            #[arg(long, conflicts_with = "drafts")]
+            #[serde(skip)]
+            pub shared_drafts: bool,
+        }
+
+        impl Settings {
+            /// What is said here, else what is said there.
+            fn or(self, file: Self) -> Self {
+                Self {
+                    $($name: self.$name.or(file.$name),)+
+                    config: self.config,
+                    print_config: self.print_config,
+                    shared_drafts: self.shared_drafts,
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Address to listen on; port 0 means any free one [default: 127.0.0.1:7420]
+    #[arg(long, env = "AKASHIK_LISTEN", value_name = "ADDR:PORT")]
+    listen: String,
+    /// Data directory, made when absent [default: ./akashik-data]
+    #[arg(long, env = "AKASHIK_DATA", value_name = "DIR")]
+    data: PathBuf,
+    /// A Field to serve; repeat it for more, the first one is under /v1/ [default: default]
+    #[arg(long, env = "AKASHIK_FIELD", value_name = "NAME", value_delimiter = ',')]
+    field: Vec<String>,
+    /// Highest conformance level to serve, 0 to 3 [default: 3]
+    #[arg(long, env = "AKASHIK_LEVEL", value_name = "0..3")]
+    level: u8,
+    /// Tokens file (not served yet)
+    #[arg(long, env = "AKASHIK_TOKENS", value_name = "FILE")]
+    tokens: PathBuf,
+    /// Allow an address that is not loopback without tokens
+    #[arg(
+        long, env = "AKASHIK_INSECURE", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new(),
+    )]
+    insecure: bool,
+    /// Who sees drafts [default: private]
+    #[arg(long, env = "AKASHIK_DRAFTS")]
+    drafts: Drafts,
+    /// How long an agent whose connection dropped may take to return [default: 30]
+    #[arg(long, env = "AKASHIK_GRACE_SECONDS", value_name = "SECONDS")]
+    grace_seconds: f64,
+    /// How often a WebSocket peer is pinged [default: 20]
+    #[arg(long, env = "AKASHIK_HEARTBEAT_SECONDS", value_name = "SECONDS")]
+    heartbeat_seconds: f64,
+    /// How long nothing may be heard from a WebSocket peer [default: 60]
+    #[arg(long, env = "AKASHIK_SILENCE_SECONDS", value_name = "SECONDS")]
+    silence_seconds: f64,
+    /// Most open connections [default: 16384]
+    #[arg(long, env = "AKASHIK_CONNECTIONS_MAX", value_name = "COUNT")]
+    connections_max: usize,
+    /// Largest size of each Field's log on disk [default: as much as the disk holds]
+    #[arg(long, env = "AKASHIK_MAX_LOG_BYTES", value_name = "BYTES")]
+    max_log_bytes: u64,
+    /// An origin that browsers may call from; repeat it for more
+    #[arg(long, env = "AKASHIK_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    allow_origin: Vec<String>,
+    /// A host name under which the hub may be reached; repeat it for more
+    #[arg(long, env = "AKASHIK_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
+    allow_host: Vec<String>,
+    /// Largest message in, HTTP or WebSocket [default: 1048576]
+    #[arg(long, env = "AKASHIK_MESSAGE_MAX_BYTES", value_name = "BYTES")]
+    message_max_bytes: usize,
+    /// Longest content of a unit [default: 262144]
+    #[arg(long, env = "AKASHIK_CONTENT_MAX_BYTES", value_name = "BYTES")]
+    content_max_bytes: usize,
+    /// Most relations of a unit [default: 64]
+    #[arg(long, env = "AKASHIK_RELATIONS_MAX", value_name = "COUNT")]
+    relations_max: usize,
+    /// Most evidence items of a unit [default: 64]
+    #[arg(long, env = "AKASHIK_EVIDENCE_MAX", value_name = "COUNT")]
+    evidence_max: usize,
+    /// Most assumptions of a unit [default: 64]
+    #[arg(long, env = "AKASHIK_ASSUMPTIONS_MAX", value_name = "COUNT")]
+    assumptions_max: usize,
+    /// Most events of a REPLAY response [default: 10000]
+    #[arg(long, env = "AKASHIK_REPLAY_MAX_EVENTS", value_name = "COUNT")]
+    replay_max_events: usize,
+    /// Largest REPLAY response [default: 8388608]
+    #[arg(long, env = "AKASHIK_REPLAY_MAX_BYTES", value_name = "BYTES")]
+    replay_max_bytes: usize,
+    /// How far a message's epoch may be ahead of the Field's clock [default: 1000000]
+    #[arg(long, env = "AKASHIK_EPOCH_LEAD", value_name = "EPOCHS")]
+    epoch_lead: u64,
+    /// How log lines look, on stderr [default: text]
+    #[arg(long, env = "AKASHIK_LOG_FORMAT")]
+    log_format: LogFormat,
+    /// Which log lines are written, in tracing's directives [default: info]
+    #[arg(long, env = "AKASHIK_LOG_FILTER", value_name = "DIRECTIVES")]
+    log_filter: String,
+}
+
+/// What `serve` runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effective {
+    /// The hub's configuration.
+    pub config: Config,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Which log lines are written.
+    pub log_filter: String,
+}
+
+impl Settings {
+    /// Reads the file that was named, if any, merges and validates.
+    pub(super) fn resolve(self) -> Result<Effective, Failure> {
+        let file = self.config.as_deref().map_or_else(|| Ok(Self::default()), Self::read)?;
+        let mut merged = self.or(file);
+        if merged.shared_drafts {
+            merged.drafts = Some(Drafts::Shared);
+        }
+        merged.validate().map_err(Failure::Usage)
+    }
+
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::usage(format!("cannot read the configuration file {shown}: {error}"))
+        })?;
+        toml::from_str(&text)
+            .map_err(|error| Failure::usage(format!("the configuration file {shown} is wrong: {error}")))
+    }
+
+    /// Fills in the defaults and checks every bound.
+    fn validate(self) -> Result<Effective, String> {
+        let default = Config::default();
+        if self.tokens.is_some() {
+            return Err("tokens are not served yet: leave --tokens (AKASHIK_TOKENS, tokens) out".to_owned());
+        }
+        let limits = self.limits()?;
+        let config = Config {
+            listen: self.listen.as_deref().map_or(Ok(default.listen), listen_address)?,
+            data: self.data.unwrap_or(default.data),
+            fields: field_names(self.field.unwrap_or(default.fields))?,
+            level: bounded("level", self.level, default.level, 0, 3)?,
+            insecure: self.insecure.unwrap_or(default.insecure),
+            shared_drafts: self.drafts.map_or(default.shared_drafts, |d| d == Drafts::Shared),
+            grace_ms: milliseconds("grace_seconds", self.grace_seconds, default.grace_ms)?,
+            limits,
+            allowed_origins: origins(self.allow_origin.unwrap_or(default.allowed_origins))?,
+            allowed_hosts: hosts(self.allow_host.unwrap_or(default.allowed_hosts))?,
+            heartbeat_ms: milliseconds("heartbeat_seconds", self.heartbeat_seconds, default.heartbeat_ms)?,
+            silence_max_ms: milliseconds("silence_seconds", self.silence_seconds, default.silence_max_ms)?,
+            connections_max: bounded(
+                "connections_max",
+                self.connections_max,
+                default.connections_max,
+                1,
+                1 << 20,
+            )?,
+            max_log_bytes: self.max_log_bytes,
+        };
+        if config.max_log_bytes.is_some_and(|bytes| bytes < MAX_LOG_BYTES_MIN) {
+            return Err(format!("max_log_bytes must be at least {MAX_LOG_BYTES_MIN}"));
+        }
+        if config.silence_max_ms <= config.heartbeat_ms {
+            return Err("silence_seconds must be more than heartbeat_seconds".to_owned());
+        }
+        if !config.insecure && !config.listen.ip().to_canonical().is_loopback() {
+            return Err(format!(
+                "{} is not a loopback address: without tokens anybody who reaches it can read and write. \
+                 Listen on 127.0.0.1, or give --insecure",
+                config.listen
+            ));
+        }
+        let log_filter = self.log_filter.unwrap_or_else(|| "info".to_owned());
+        Ok(Effective { config, log_format: self.log_format.unwrap_or_default(), log_filter })
+    }
+
+    fn limits(&self) -> Result<Limits, String> {
+        let default = Limits::default();
+        let limits = Limits {
+            content_bytes: bounded(
+                "content_max_bytes",
+                self.content_max_bytes,
+                default.content_bytes,
+                1,
+                BYTES_MAX,
+            )?,
+            relations: bounded("relations_max", self.relations_max, default.relations, 0, ITEMS_MAX)?,
+            evidence: bounded("evidence_max", self.evidence_max, default.evidence, 0, ITEMS_MAX)?,
+            assumptions: bounded("assumptions_max", self.assumptions_max, default.assumptions, 0, ITEMS_MAX)?,
+            message_bytes: bounded(
+                "message_max_bytes",
+                self.message_max_bytes,
+                default.message_bytes,
+                MESSAGE_BYTES_MIN,
+                BYTES_MAX,
+            )?,
+            max_units: default.max_units,
+            replay_events: bounded(
+                "replay_max_events",
+                self.replay_max_events,
+                default.replay_events,
+                1,
+                1 << 24,
+            )?,
+            replay_bytes: bounded(
+                "replay_max_bytes",
+                self.replay_max_bytes,
+                default.replay_bytes,
+                MESSAGE_BYTES_MIN,
+                BYTES_MAX,
+            )?,
+            epoch_lead: bounded("epoch_lead", self.epoch_lead, default.epoch_lead, 1, EPOCH_CEILING)?,
+        };
+        if limits.content_bytes > limits.message_bytes {
+            return Err("content_max_bytes must not be more than message_max_bytes".to_owned());
+        }
+        Ok(limits)
+    }
+}
+
+/// A message carries an envelope, which alone takes some hundred bytes.
+const MESSAGE_BYTES_MIN: usize = 4 * 1024;
+/// Messages are held in memory, one a connection.
+const BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Items of a unit are all part of its one entry.
+const ITEMS_MAX: usize = 4096;
+/// An empty log takes some pages already.
+const MAX_LOG_BYTES_MIN: u64 = 256 * 1024;
+/// A day: nothing that is waited for takes longer.
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn bounded<T: PartialOrd + std::fmt::Display>(
+    key: &str,
+    said: Option<T>,
+    default: T,
+    least: T,
+    most: T,
+) -> Result<T, String> {
+    let value = said.unwrap_or(default);
+    if value < least || value > most {
+        return Err(format!("{key} is {value}; it must be from {least} to {most}"));
+    }
+    Ok(value)
+}
+
+fn milliseconds(key: &str, said: Option<f64>, default: u64) -> Result<u64, String> {
+    let Some(seconds) = said else { return Ok(default) };
+    if !(0.001..=SECONDS_MAX).contains(&seconds) {
+        return Err(format!("{key} is {seconds}; it must be from 0.001 to {SECONDS_MAX}"));
+    }
+    // In range as just checked, so the conversion is exact to the millisecond.
+    Ok((seconds * 1000.0).round() as u64)
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    // The one name that everybody types; any other name would need a resolver's say.
+    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let numeric = numeric.as_deref().unwrap_or(text);
+    numeric.parse().map_err(|_| format!("listen is {text:?}; it must be ADDR:PORT, such as 127.0.0.1:7420"))
+}
+
+fn field_names(names: Vec<String>) -> Result<Vec<String>, String> {
+    if names.is_empty() {
+        return Err("field is an empty list; name at least one Field".to_owned());
+    }
+    for (at, name) in names.iter().enumerate() {
+        if !is_field_name(name) {
+            return Err(format!("field {name:?} is no Field name: 1 to 64 letters, digits, '_' and '-'"));
+        }
+        // Each Field has a directory of its name, and some file systems do not tell cases apart.
+        if let Some(other) = names[..at].iter().find(|other| other.eq_ignore_ascii_case(name)) {
+            return Err(format!("field {name:?} is named twice (as {other:?}; cases are not told apart)"));
+        }
+    }
+    Ok(names)
+}
+
+fn origins(origins: Vec<String>) -> Result<Vec<String>, String> {
+    for origin in &origins {
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if host.is_none_or(|host| host.is_empty() || host.contains(['/', '*', ' '])) {
+            return Err(format!("allow_origin {origin:?} is no origin such as https://app.example"));
+        }
+    }
+    Ok(origins)
+}
+
+fn hosts(hosts: Vec<String>) -> Result<Vec<String>, String> {
+    for host in &hosts {
+        if host.is_empty() || host.contains(['/', '*', ' ', '@']) {
+            return Err(format!("allow_host {host:?} is no host name such as hub.example"));
+        }
+    }
+    Ok(hosts)
+}
+
+impl Effective {
+    /// The whole configuration as TOML that `--config` takes back.
+    pub(super) fn to_toml(&self) -> Result<String, Failure> {
+        toml::to_string(&self.settings()).map_err(|error| {
+            Failure::failed(format!("this configuration cannot be written as TOML: {error}"))
+        })
+    }
+
+    fn settings(&self) -> Settings {
+        let Config { listen, data, fields, level, insecure, shared_drafts, grace_ms, limits, .. } =
+            self.config.clone();
+        let Config { allowed_origins, allowed_hosts, heartbeat_ms, silence_max_ms, .. } = self.config.clone();
+        let seconds = |ms: u64| Some(ms as f64 / 1000.0);
+        Settings {
+            listen: Some(listen.to_string()),
+            data: Some(data),
+            field: Some(fields),
+            level: Some(level),
+            tokens: None,
+            insecure: Some(insecure),
+            drafts: Some(if shared_drafts { Drafts::Shared } else { Drafts::Private }),
+            grace_seconds: seconds(grace_ms),
+            heartbeat_seconds: seconds(heartbeat_ms),
+            silence_seconds: seconds(silence_max_ms),
+            connections_max: Some(self.config.connections_max),
+            max_log_bytes: self.config.max_log_bytes,
+            allow_origin: Some(allowed_origins),
+            allow_host: Some(allowed_hosts),
+            message_max_bytes: Some(limits.message_bytes),
+            content_max_bytes: Some(limits.content_bytes),
+            relations_max: Some(limits.relations),
+            evidence_max: Some(limits.evidence),
+            assumptions_max: Some(limits.assumptions),
+            replay_max_events: Some(limits.replay_events),
+            replay_max_bytes: Some(limits.replay_bytes),
+            epoch_lead: Some(limits.epoch_lead),
+            log_format: Some(self.log_format),
+            log_filter: Some(self.log_filter.clone()),
+            config: None,
+            print_config: false,
+            shared_drafts: false,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+//! Precedence, round trip and validation of the settings.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+fn flags(words: &[&str]) -> Settings {
+    Line::try_parse_from([&["serve"], words].concat()).unwrap().settings
+}
+
+fn file(text: &str) -> Settings {
+    toml::from_str(text).unwrap()
+}
+
+fn complaint(settings: Settings) -> String {
+    settings.validate().unwrap_err()
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    let effective = Settings::default().validate().unwrap();
+    assert_eq!(effective.config, Config::default());
+    assert_eq!((effective.log_format, effective.log_filter.as_str()), (LogFormat::Text, "info"));
+}
+
+#[test]
+fn flags_come_before_the_file() {
+    let merged = flags(&["--level", "1", "--field", "a", "--field", "b", "--insecure=false"])
+        .or(file("level = 2\nfield = [\"c\"]\ninsecure = true\ngrace_seconds = 5\n"));
+    let config = merged.validate().unwrap().config;
+    assert_eq!((config.level, config.insecure, config.grace_ms), (1, false, 5000));
+    assert_eq!(config.fields, ["a", "b"]);
+}
+
+#[test]
+fn every_flag_has_its_environment_variable_and_its_key() {
+    use clap::CommandFactory;
+    let printed = Config { max_log_bytes: Some(1 << 30), ..Config::default() };
+    let printed = Effective { config: printed, log_format: LogFormat::Json, log_filter: "x".into() };
+    let table: toml::Table = toml::from_str(&printed.to_toml().ok().unwrap()).unwrap();
+    for arg in Line::command().get_arguments() {
+        let id = arg.get_id().as_str();
+        if ["help", "config", "print_config", "shared_drafts", "tokens"].contains(&id) {
+            continue;
+        }
+        assert!(table.contains_key(id), "{id} is not printed");
+        let env = arg.get_env().and_then(|e| e.to_str());
+        assert_eq!(env, Some(format!("AKASHIK_{}", id.to_uppercase()).as_str()));
+        assert_eq!(arg.get_long(), Some(id.replace('_', "-").as_str()));
+    }
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same() {
+    let said = flags(&[
+        "--listen",
+        "0.0.0.0:0",
+        "--insecure",
+        "--data",
+        "/tmp/a \"b\"",
+        "--field",
+        "x,Y-2",
+        "--level",
+        "0",
+        "--drafts",
+        "shared",
+        "--grace-seconds",
+        "0.25",
+        "--max-log-bytes",
+        "1000000",
+        "--allow-origin",
+        "https://a.example",
+        "--allow-host",
+        "h",
+        "--log-format",
+        "json",
+        "--log-filter",
+        "debug,h2=off",
+        "--epoch-lead",
+        "7",
+        "--message-max-bytes",
+        "5000",
+        "--content-max-bytes",
+        "5000",
+    ]);
+    let effective = said.validate().unwrap();
+    assert_eq!((effective.config.grace_ms, effective.config.shared_drafts), (250, true));
+    let again = file(&effective.to_toml().ok().unwrap()).validate().unwrap();
+    assert_eq!(again, effective);
+}
+
+#[test]
+fn unknown_keys_are_named() {
+    let error = toml::from_str::<Settings>("level = 1\nlevle = 2\n").unwrap_err().to_string();
+    assert!(error.contains("levle"), "{error}");
+    for own in ["config = \"x\"", "print_config = true", "shared_drafts = true"] {
+        assert!(toml::from_str::<Settings>(own).is_err(), "{own}");
+    }
+}
+
+#[test]
+fn each_wrong_value_is_refused_by_name() {
+    for (text, key) in [
+        ("level = 4", "level"),
+        ("field = []", "field"),
+        ("field = [\"a b\"]", "field"),
+        ("field = [\"\"]", "field"),
+        ("field = [\"lab\", \"Lab\"]", "twice"),
+        ("listen = \"nowhere\"", "listen"),
+        ("grace_seconds = 0", "grace_seconds"),
+        ("grace_seconds = nan", "grace_seconds"),
+        ("heartbeat_seconds = 70", "silence_seconds"),
+        ("connections_max = 0", "connections_max"),
+        ("max_log_bytes = 10", "max_log_bytes"),
+        ("message_max_bytes = 10", "message_max_bytes"),
+        ("content_max_bytes = 2000000", "content_max_bytes"),
+        ("epoch_lead = 0", "epoch_lead"),
+        ("relations_max = 1000000", "relations_max"),
+        ("allow_origin = [\"*\"]", "allow_origin"),
+        ("allow_host = [\"a/b\"]", "allow_host"),
+        ("tokens = \"t.toml\"", "not served yet"),
+    ] {
+        let said = complaint(file(text));
+        assert!(said.contains(key), "{text}: {said}");
+    }
+}
+
+#[test]
+fn only_loopback_without_insecure() {
+    for open in ["0.0.0.0:1", "[::]:1", "192.168.1.2:7420"] {
+        assert!(complaint(flags(&["--listen", open])).contains("loopback"), "{open}");
+        assert!(flags(&["--listen", open, "--insecure"]).validate().is_ok());
+    }
+    for own in ["127.0.0.1:0", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "localhost:1"] {
+        assert!(flags(&["--listen", own]).validate().is_ok(), "{own}");
+    }
+}

@@ -1,0 +1,447 @@
+//! What can be asked: small builders that write payloads (section 7).
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::protocol::{
+    ConflictStatus, ConflictType, Format, MemoryType, Mode, RelationType, ReplayDepth, ReplayTarget,
+};
+
+/// REGISTER's request.
+#[derive(Debug, Clone, Default)]
+pub struct Register {
+    role: String,
+    interests: Vec<String>,
+    required_operations: Vec<String>,
+}
+
+impl Register {
+    /// In this role.
+    pub fn as_role(role: impl Into<String>) -> Self {
+        Self { role: role.into(), ..Self::default() }
+    }
+
+    /// Adds an interest.
+    #[must_use]
+    pub fn interested_in(mut self, interest: impl Into<String>) -> Self {
+        self.interests.push(interest.into());
+        self
+    }
+
+    /// Adds an operation that the Field must serve, else it rejects.
+    #[must_use]
+    pub fn requiring(mut self, operation: impl Into<String>) -> Self {
+        self.required_operations.push(operation.into());
+        self
+    }
+
+    pub(super) fn payload(&self, id: &str) -> Value {
+        json!({
+            "id": id, "role": self.role, "interests": self.interests,
+            "required_operations": self.required_operations,
+        })
+    }
+}
+
+impl From<&str> for Register {
+    fn from(role: &str) -> Self {
+        Self::as_role(role)
+    }
+}
+
+impl From<String> for Register {
+    fn from(role: String) -> Self {
+        Self::as_role(role)
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct Intent {
+    purpose: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Confidence {
+    score: f64,
+    reason: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evidence: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    assumptions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Relation {
+    #[serde(rename = "type")]
+    kind: RelationType,
+    target_id: String,
+}
+
+/// RECORD's request: a unit in the making.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record {
+    mode: Mode,
+    #[serde(rename = "type")]
+    kind: MemoryType,
+    content: String,
+    intent: Intent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<Confidence>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    relations: Vec<Relation>,
+}
+
+impl Record {
+    /// A unit of any type, committed unless [`Record::as_draft`] says otherwise.
+    pub fn new(kind: MemoryType, content: impl Into<String>) -> Self {
+        Self {
+            mode: Mode::Committed,
+            kind,
+            content: content.into(),
+            intent: Intent::default(),
+            confidence: None,
+            relations: Vec::new(),
+        }
+    }
+
+    /// A finding.
+    pub fn finding(content: impl Into<String>) -> Self {
+        Self::new(MemoryType::Finding, content)
+    }
+
+    /// A decision.
+    pub fn decision(content: impl Into<String>) -> Self {
+        Self::new(MemoryType::Decision, content)
+    }
+
+    /// An observation.
+    pub fn observation(content: impl Into<String>) -> Self {
+        Self::new(MemoryType::Observation, content)
+    }
+
+    /// A question.
+    pub fn question(content: impl Into<String>) -> Self {
+        Self::new(MemoryType::Question, content)
+    }
+
+    /// Its author's own for now.
+    #[must_use]
+    pub fn as_draft(mut self) -> Self {
+        self.mode = Mode::Draft;
+        self
+    }
+
+    /// Why it is recorded. Every unit needs it.
+    #[must_use]
+    pub fn because(mut self, purpose: impl Into<String>) -> Self {
+        self.intent.purpose = purpose.into();
+        self
+    }
+
+    /// The task that it serves.
+    #[must_use]
+    pub fn for_task(mut self, task_id: impl Into<String>) -> Self {
+        self.intent.task_id = Some(task_id.into());
+        self
+    }
+
+    /// The question that it is about.
+    #[must_use]
+    pub fn asking(mut self, question: impl Into<String>) -> Self {
+        self.intent.question = Some(question.into());
+        self
+    }
+
+    /// How sure the author is, 0 to 1, and why. Every committed unit needs it.
+    #[must_use]
+    pub fn sure(mut self, score: f64, reason: impl Into<String>) -> Self {
+        self.confidence =
+            Some(Confidence { score, reason: reason.into(), evidence: Vec::new(), assumptions: Vec::new() });
+        self
+    }
+
+    /// What the confidence rests on; call [`Record::sure`] first, for without it there is nothing to rest.
+    #[must_use]
+    pub fn evidence(mut self, item: impl Into<String>) -> Self {
+        if let Some(confidence) = &mut self.confidence {
+            confidence.evidence.push(item.into());
+        }
+        self
+    }
+
+    /// What must hold for it to stand; call [`Record::sure`] first.
+    #[must_use]
+    pub fn assuming(mut self, item: impl Into<String>) -> Self {
+        if let Some(confidence) = &mut self.confidence {
+            confidence.assumptions.push(item.into());
+        }
+        self
+    }
+
+    /// Relates it to another unit.
+    #[must_use]
+    pub fn relates(mut self, kind: RelationType, target: impl ToString) -> Self {
+        self.relations.push(Relation { kind, target_id: target.to_string() });
+        self
+    }
+
+    /// Takes another unit's place.
+    #[must_use]
+    pub fn supersedes(self, target: impl ToString) -> Self {
+        self.relates(RelationType::Supersedes, target)
+    }
+
+    /// Contradicts another unit.
+    #[must_use]
+    pub fn contradicts(self, target: impl ToString) -> Self {
+        self.relates(RelationType::Contradicts, target)
+    }
+
+    /// Supports another unit.
+    #[must_use]
+    pub fn supports(self, target: impl ToString) -> Self {
+        self.relates(RelationType::Supports, target)
+    }
+}
+
+/// COMMIT's request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Commit {
+    memory_unit_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<Confidence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relations: Option<Vec<Relation>>,
+}
+
+impl Commit {
+    /// Of this draft, as it stands.
+    pub fn of(unit: impl ToString) -> Self {
+        Self { memory_unit_id: unit.to_string(), confidence: None, relations: None }
+    }
+
+    /// With this confidence in place of the draft's.
+    #[must_use]
+    pub fn sure(mut self, score: f64, reason: impl Into<String>) -> Self {
+        self.confidence =
+            Some(Confidence { score, reason: reason.into(), evidence: Vec::new(), assumptions: Vec::new() });
+        self
+    }
+
+    /// With this relation; the ones given here take the place of the draft's.
+    #[must_use]
+    pub fn relates(mut self, kind: RelationType, target: impl ToString) -> Self {
+        let relation = Relation { kind, target_id: target.to_string() };
+        self.relations.get_or_insert_default().push(relation);
+        self
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Scope {
+    role: String,
+    max_units: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    include_own: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    include_drafts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    types: Vec<MemoryType>,
+}
+
+/// ATTUNE's request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Attune {
+    scope: Scope,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since_epoch: Option<u64>,
+}
+
+impl Attune {
+    /// For this role, at most so many units (1 to 1000).
+    pub fn for_role(role: impl Into<String>, max_units: u64) -> Self {
+        Self {
+            scope: Scope {
+                role: role.into(),
+                max_units,
+                include_own: false,
+                include_drafts: false,
+                session_id: None,
+                types: Vec::new(),
+            },
+            context_hint: None,
+            format: None,
+            since_epoch: None,
+        }
+    }
+
+    /// What the agent is about to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.context_hint = Some(hint.into());
+        self
+    }
+
+    /// Only units committed at or after this epoch.
+    #[must_use]
+    pub fn since(mut self, epoch: u64) -> Self {
+        self.since_epoch = Some(epoch);
+        self
+    }
+
+    /// How much of each unit to show.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Also the agent's own units.
+    #[must_use]
+    pub fn including_own(mut self) -> Self {
+        self.scope.include_own = true;
+        self
+    }
+
+    /// Also the agent's own drafts.
+    #[must_use]
+    pub fn including_drafts(mut self) -> Self {
+        self.scope.include_drafts = true;
+        self
+    }
+
+    /// Only units of this session.
+    #[must_use]
+    pub fn only_session(mut self, session_id: impl Into<String>) -> Self {
+        self.scope.session_id = Some(session_id.into());
+        self
+    }
+
+    /// Only units of this type, or of the others named in the same way.
+    #[must_use]
+    pub fn only(mut self, kind: MemoryType) -> Self {
+        self.scope.types.push(kind);
+        self
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+struct DetectFilter {
+    status: Vec<ConflictStatus>,
+    types: Vec<ConflictType>,
+    involving_agents: Vec<String>,
+}
+
+/// DETECT's request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Detect {
+    mode: &'static str,
+    filter: DetectFilter,
+}
+
+impl Detect {
+    /// The known conflicts.
+    pub fn list() -> Self {
+        Self { mode: "list", filter: DetectFilter::default() }
+    }
+
+    /// Only those with this status, or another one named in the same way.
+    #[must_use]
+    pub fn status(mut self, status: ConflictStatus) -> Self {
+        self.filter.status.push(status);
+        self
+    }
+
+    /// Only those of this type, or another one named in the same way.
+    #[must_use]
+    pub fn of_type(mut self, kind: ConflictType) -> Self {
+        self.filter.types.push(kind);
+        self
+    }
+
+    /// Only those that involve this agent, or another one named in the same way.
+    #[must_use]
+    pub fn involving(mut self, agent_id: impl Into<String>) -> Self {
+        self.filter.involving_agents.push(agent_id.into());
+        self
+    }
+}
+
+/// REPLAY's request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Replay {
+    target_type: ReplayTarget,
+    target_id: String,
+    depth: ReplayDepth,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of_epoch: Option<u64>,
+}
+
+impl Replay {
+    /// Of any target, in detail.
+    pub fn of(target_type: ReplayTarget, target: impl ToString) -> Self {
+        Self { target_type, target_id: target.to_string(), depth: ReplayDepth::Detailed, as_of_epoch: None }
+    }
+
+    /// Of a memory unit.
+    pub fn unit(unit: impl ToString) -> Self {
+        Self::of(ReplayTarget::MemoryUnit, unit)
+    }
+
+    /// How much to show.
+    #[must_use]
+    pub fn depth(mut self, depth: ReplayDepth) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    /// Only up to this epoch.
+    #[must_use]
+    pub fn as_of(mut self, epoch: u64) -> Self {
+        self.as_of_epoch = Some(epoch);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Limits, Operation, Request};
+
+    /// The payload as a hub would read it.
+    fn read(operation: Operation, payload: &impl Serialize) -> Request {
+        let Value::Object(map) = serde_json::to_value(payload).unwrap() else { panic!("no object") };
+        Request::read(operation, "a", map, &Limits::default(), 3).unwrap()
+    }
+
+    #[test]
+    fn a_hub_understands_what_the_builders_write() {
+        let unit = Record::finding("text").because("why").sure(0.8, "so").evidence("e").supersedes("mem-3");
+        let Request::Record(unit) = read(Operation::Record, &unit) else { panic!() };
+        assert_eq!((unit.kind, unit.mode, unit.relations.len()), (MemoryType::Finding, Mode::Committed, 1));
+        assert_eq!(unit.confidence.unwrap().evidence.len(), 1);
+
+        let attune = Attune::for_role("r", 7).hint("h").since(5).format(Format::IdsOnly).including_own();
+        let Request::Attune(attune) = read(Operation::Attune, &attune) else { panic!() };
+        assert_eq!((attune.scope.max_units, attune.since_epoch), (7, Some(5)));
+
+        let register = Register::as_role("r").interested_in("x").payload("a");
+        let Request::Register(register) = read(Operation::Register, &register) else { panic!() };
+        assert_eq!(register.interests.len(), 1);
+
+        read(Operation::Detect, &Detect::list().status(ConflictStatus::Detected).involving("b"));
+        read(Operation::Replay, &Replay::unit("mem-1").as_of(4));
+        let commit = Commit::of("mem-1").sure(1.0, "r").relates(RelationType::Answers, "mem-2");
+        read(Operation::Commit, &commit);
+    }
+}
