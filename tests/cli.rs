@@ -173,8 +173,10 @@ fn client_commands_work_together_and_print_json_into_pipes() {
     assert_eq!(attuned["record"][0]["memory_unit"]["id"], first);
     let detected = json(&ask(&hub, "ann", &["detect", "--status", "detected"]));
     assert_eq!(detected["conflicts"].as_array().unwrap().len(), 1);
-    let replayed = json(&ask(&hub, "ann", &["replay", "--target", first, "--depth", "full_trace"]));
-    assert!(replayed["total_events"].as_u64().unwrap() >= 3);
+    let second = second["memory_unit_id"].as_str().unwrap();
+    let replayed = json(&ask(&hub, "ann", &["replay", "--target", second, "--depth", "full_trace"]));
+    let told: Vec<_> = replayed["timeline"].as_array().unwrap().iter().map(|e| &e["event_type"]).collect();
+    assert_eq!(told, ["RECORD", "RECORD", "CONFLICT_CREATED"], "what it contradicts, itself, the conflict");
 
     let draft = json(&record(&hub, "ann", "A thought.", &["--mode", "draft"]));
     let draft = draft["memory_unit_id"].as_str().unwrap();

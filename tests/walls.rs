@@ -120,7 +120,8 @@ fn used(text: &str) -> BTreeSet<String> {
         {
             let name = word(path.trim_start_matches("::"));
             // `use` of a sibling module, as in `mod.rs` files, names no crate.
-            if path[name.len()..].starts_with("::") && !code.contains(&format!("mod {name};")) {
+            let sibling = code.contains(&format!("mod {name};"));
+            if path[name.len()..].starts_with("::") && !sibling {
                 names.insert(name);
             }
         }

@@ -106,7 +106,7 @@ async fn next(slots: &Arc<Semaphore>, listener: &TcpListener) -> (Option<OwnedSe
 
 /// Whether accepting failed because that one peer has gone already.
 fn is_the_peers(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
