@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use akashik_hub::client::http::HttpClient;
 use akashik_hub::client::{Attune, Client, ClientError, ClientOptions, Record};
 use akashik_hub::protocol::{ErrorCode, Operation, Refusal};
 use futures::{SinkExt, StreamExt};
@@ -206,6 +207,29 @@ async fn an_unknown_field_is_refused_at_the_door() {
         Err(ClientError::Refused(body)) => assert_eq!(body.code, ErrorCode::FieldNotFound),
         other => panic!("{other:?}"),
     }
+    hub.stop();
+}
+
+#[tokio::test]
+async fn an_idle_agent_is_connected_again_after_a_restart() {
+    let data = TempDir::new().unwrap();
+    let hub = HubProcess::start(data.path(), &[]);
+    let (url, address) = (hub.url.clone(), hub.address().to_owned());
+    let client = Client::connect(&url, options()).await.unwrap();
+    client.register("researcher").await.unwrap();
+    hub.kill();
+    let hub = HubProcess::start_on(data.path(), &address, &[]);
+    let asker = HttpClient { address: url.parse().unwrap(), token: None, patience: PATIENCE };
+    let returned = async {
+        loop {
+            let agents: Value = serde_json::from_str(asker.get("agents", None).await.unwrap().get()).unwrap();
+            if agents["agents"][0]["connected"] == true {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, returned).await.expect("the client says that it is back");
+    client.close().await;
     hub.stop();
 }
 

@@ -30,6 +30,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tracing",
             "imbl",
             "prometheus_client",
+            "http",
         ],
     ),
     (

@@ -1,4 +1,7 @@
 //! What a disk takes alone for the same bytes: an append and its flush, nothing else.
+//!
+//! Disks that others use too change their pace from second to second: measure before and after, and trust a
+//! ratio only where both agree.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,18 +15,18 @@ const DURATION: Duration = Duration::from_secs(1);
 /// Enough for a median, should the disk be slow.
 const ROUNDS_MIN: u64 = 20;
 
-/// The median of an append of `bytes` with its fdatasync, milliseconds.
-pub(super) fn median_ms(directory: &Path, bytes: usize) -> io::Result<f64> {
+/// Appends of `bytes`, each with its fdatasync, for a second.
+pub(super) fn sample(directory: &Path, bytes: usize) -> io::Result<Tally> {
     let path = directory.join(format!(".akashik-bench-{:016x}", rand::random::<u64>()));
     let measured = measure(&path, bytes);
     // Also after a failure; a file that was never made is none to remove.
     let removed = fs::remove_file(&path);
-    let median = measured?;
+    let tally = measured?;
     removed?;
-    Ok(median)
+    Ok(tally)
 }
 
-fn measure(path: &Path, bytes: usize) -> io::Result<f64> {
+fn measure(path: &Path, bytes: usize) -> io::Result<Tally> {
     let mut file = OpenOptions::new().create_new(true).append(true).open(path)?;
     let block = vec![b'x'; bytes];
     let mut tally = Tally::new();
@@ -34,5 +37,5 @@ fn measure(path: &Path, bytes: usize) -> io::Result<f64> {
         file.sync_data()?;
         tally.measure(started.elapsed());
     }
-    Ok(tally.quantile_ms(0.5))
+    Ok(tally)
 }

@@ -90,22 +90,32 @@ impl Record {
             until,
         };
         let directory = self.fsync_dir.clone().unwrap_or_else(|| PathBuf::from("."));
-        let bare = fsync::median_ms(&directory, load.message_bytes()).map_err(|error| {
-            Failure::failed(format!("cannot measure in {}: {error}", directory.display()))
-        })?;
+        let bytes = load.message_bytes();
+        let bare = || {
+            let failed =
+                |error| Failure::failed(format!("cannot measure in {}: {error}", directory.display()));
+            fsync::sample(&directory, bytes).map_err(failed)
+        };
+        let mut disk = bare()?;
+        let before = disk.quantile_ms(0.5);
         let run = load.run.clone();
         // One thread is enough for the clients, and leaves the other ones to the hub.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let written = runtime.block_on(load.run())?;
+        let after = bare()?;
+        let after_ms = after.quantile_ms(0.5);
+        disk.add(after);
+        let both = disk.quantile_ms(0.5);
         let single = self.agents == 1 && self.depth == 1;
-        let ratio = single.then(|| rounded(written.tally.quantile_ms(0.5) / bare.max(1e-6)));
+        let ratio = single.then(|| rounded(written.tally.quantile_ms(0.5) / both.max(1e-6)));
         let report = json!({
             "bench": "record", "run": run, "seed": self.target.seed, "agents": self.agents,
             "depth": self.depth, "content_bytes": self.content_bytes,
             "message_bytes": written.message_bytes, "seconds": rounded(written.seconds),
             "acknowledged": written.tally.acknowledged,
             "record": written.tally.figures(written.seconds),
-            "fsync_p50_ms": bare, "p50_to_fsync": ratio,
+            "fsync_p50_ms": both, "fsync_before_p50_ms": before, "fsync_after_p50_ms": after_ms,
+            "p50_to_fsync": ratio,
         });
         screen::show(self.target.json, &report, screen::figures)?;
         outcome(written.tally.errors)
