@@ -105,6 +105,8 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
         epoch: entry.epoch,
         author,
         successor: None,
+        kind: unit.kind,
+        mode: unit.mode,
         status,
         archived: false,
     });
@@ -122,6 +124,7 @@ fn commit(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
     let Some(no) = world.find(unit.id) else { return };
     let slot = &mut world.units[no as usize];
     slot.unit = Arc::clone(unit);
+    slot.mode = unit.mode;
     slot.epoch = entry.epoch;
     world.set_status(no, UnitStatus::Active);
     mention_unit(world, no, entry.epoch);

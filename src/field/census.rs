@@ -135,7 +135,7 @@ impl World {
         };
         may_see(slot, asker, policy)
             && filter.status.map_or(slot.status != UnitStatus::Draft, |status| slot.status == status)
-            && filter.kind.is_none_or(|kind| unit.kind == kind)
+            && filter.kind.is_none_or(|kind| slot.kind == kind)
             && same(&filter.agent, Some(&unit.source.agent_id))
             && same(&filter.task, unit.intent.task_id.as_deref())
             && same(&filter.session, unit.source.session_id.as_deref())

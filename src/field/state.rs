@@ -11,7 +11,8 @@ use imbl::{HashMap as SharedMap, OrdSet, Vector};
 use super::presence::Presence;
 use crate::limits;
 use crate::protocol::{
-    Agent, AgentStatus, Conflict, ConflictId, Relation, RelationType, Timestamp, Unit, UnitId, UnitStatus,
+    Agent, AgentStatus, Conflict, ConflictId, MemoryType, Mode, Relation, RelationType, Timestamp, Unit,
+    UnitId, UnitStatus,
 };
 
 /// A unit's place in the order in which units came to be, drafts included.
@@ -34,6 +35,10 @@ pub struct Slot {
     pub author: AgentNo,
     /// The unit that replaced it, where one did.
     pub successor: Option<UnitNo>,
+    /// Its type and mode, here too so that filtering a million units touches none of them.
+    pub kind: MemoryType,
+    /// Changes once, by COMMIT.
+    pub mode: Mode,
     /// Where it stands in its life.
     pub status: UnitStatus,
     /// Out of ATTUNE unless asked for (COMPACT).

@@ -7,7 +7,7 @@ use crate::protocol::{Mode, UnitId, UnitStatus};
 /// Whether `asker` (nobody in particular: `None`) may see a unit. Drafts are their author's alone, discarded
 /// ones for good (sections 3 and 12); the policy can open drafts, but not discarded ones, to all.
 pub fn may_see(slot: &Slot, asker: Option<AgentNo>, policy: &Policy) -> bool {
-    slot.unit.mode == Mode::Committed
+    slot.mode == Mode::Committed
         || asker == Some(slot.author)
         || (policy.shared_drafts && slot.status == UnitStatus::Draft)
 }

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use imbl::Vector;
 use tokio::sync::{mpsc, oneshot};
 
 use super::StartError;
@@ -22,7 +23,7 @@ use super::restore::restore;
 use super::sessions::ConnectionId;
 use super::view::View;
 use super::writer;
-use crate::field::{Message, Policy, log_lines};
+use crate::field::{Message, Policy, World, log_lines};
 use crate::limits::{ACTOR_QUEUE, QUEUE_PATIENCE_MS};
 use crate::log::{Log, LogError};
 use crate::protocol::{Cursor, Envelope, ErrorCode, Refusal, Timestamp};
@@ -64,24 +65,40 @@ impl Field {
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
         let (name, policy): (Arc<str>, _) = (name.into(), Arc::new(policy));
-        let reader = log.reader().map_err(failed)?;
-        let (restored, reader) = tokio::task::spawn_blocking(move || (restore(reader.as_ref()), reader))
-            .await
-            .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
-        let restored = restored.map_err(failed)?.reborn(Timestamp::now());
-
         let index = Arc::new(SharedIndex::default());
-        let published = Arc::new(Published {
-            view: ArcSwap::from_pointee(View {
+        let view_of = {
+            let (name, policy, index) = (Arc::clone(&name), Arc::clone(&policy), Arc::clone(&index));
+            move |world: &World, whereabouts, clock| View {
                 name: Arc::clone(&name),
                 policy: Arc::clone(&policy),
-                world: restored.state.world.clone(),
-                whereabouts: restored.state.presence.all(),
-                clock: restored.state.clock,
+                world: world.clone(),
+                whereabouts,
+                clock,
                 index: Arc::clone(&index),
-            }),
-            clock: AtomicU64::new(restored.state.clock),
+            }
+        };
+        let published = Arc::new(Published {
+            view: ArcSwap::from_pointee(view_of(&World::default(), Vector::new(), 0)),
+            clock: AtomicU64::new(0),
         });
+        let (indexer, for_indexer) = spawn_indexer(&name, &published).map_err(StartError::Thread)?;
+
+        let reader = log.reader().map_err(failed)?;
+        let (restored, reader) = {
+            let (published, indexer, view_of) = (Arc::clone(&published), indexer.clone(), view_of.clone());
+            let progress = move |world: &World| {
+                published.view.store(Arc::new(view_of(world, Vector::new(), 0)));
+                let _ = indexer.try_send(());
+            };
+            tokio::task::spawn_blocking(move || (restore(reader.as_ref(), progress), reader))
+                .await
+                .map_err(|error| StartError::Thread(std::io::Error::other(error)))?
+        };
+        let restored = restored.map_err(failed)?.reborn(Timestamp::now());
+        let state = &restored.state;
+        published.view.store(Arc::new(view_of(&state.world, state.presence.all(), state.clock)));
+        published.clock.store(state.clock, Ordering::Release);
+
         let mut readers = vec![reader];
         while readers.len() < pool.current_num_threads() + READERS_FOR_GETS {
             readers.push(log.reader().map_err(failed)?);
@@ -90,18 +107,10 @@ impl Field {
         let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
         let (jobs, jobs_in) = blocking::sync_channel(1);
         let (done, done_in) = mpsc::channel(4);
-        let (indexer, indexer_in) = blocking::sync_channel(1);
         let for_writer = thread::Builder::new()
             .name(format!("akashik-log-{name}"))
             .spawn(move || writer::run(log, &jobs_in, &done));
-        let seen = Arc::clone(&published);
-        let for_indexer = thread::Builder::new().name(format!("akashik-index-{name}")).spawn(move || {
-            while indexer_in.recv().is_ok() {
-                let view = seen.view.load_full();
-                view.index.catch_up(&view.world);
-            }
-        });
-        let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer.map_err(StartError::Thread)?];
+        let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
         let _ = indexer.try_send(());
         let parts = Parts {
             name: Arc::clone(&name),
@@ -252,6 +261,22 @@ impl Field {
         });
         let _ = ended.await;
     }
+}
+
+/// Starts the thread that brings the index up to the published view whenever it is told that there is more.
+fn spawn_indexer(
+    name: &str,
+    published: &Arc<Published>,
+) -> std::io::Result<(blocking::SyncSender<()>, thread::JoinHandle<()>)> {
+    let (tell, told) = blocking::sync_channel(1);
+    let published = Arc::clone(published);
+    let work = move || {
+        while told.recv().is_ok() {
+            let view = published.view.load_full();
+            view.index.catch_up(&view.world);
+        }
+    };
+    Ok((tell, thread::Builder::new().name(format!("akashik-index-{name}")).spawn(work)?))
 }
 
 /// An answer on its way; resolves once everything that it tells of is durable.

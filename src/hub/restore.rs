@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::field::{Entry, State, apply};
+use crate::field::{Entry, State, World, apply};
 use crate::log::{LogError, LogReader};
 use crate::protocol::Timestamp;
 
@@ -24,17 +24,24 @@ impl Restored {
     }
 }
 
-/// Reads the whole log.
+/// How many entries are applied between two calls of `progress`.
+const STRIDE: u64 = 4_096;
+
+/// Reads the whole log. `progress` is shown the growing world now and then: units can be indexed while the rest
+/// is read.
 ///
 /// # Errors
 /// A log that cannot be read, or an entry that this version did not write.
-pub(super) fn restore(reader: &dyn LogReader) -> Result<Restored, LogError> {
+pub(super) fn restore(reader: &dyn LogReader, progress: impl Fn(&World)) -> Result<Restored, LogError> {
     let mut state = State::default();
     let mut fault = None;
     reader.scan(0, &mut |epoch, body| match Entry::from_json(body) {
         Ok(mut entry) => {
             entry.intern(&state.world);
             apply(&mut state, &entry);
+            if state.world.entries.is_multiple_of(STRIDE) {
+                progress(&state.world);
+            }
             ControlFlow::Continue(())
         }
         Err(error) => {

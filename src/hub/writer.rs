@@ -93,5 +93,5 @@ fn perform(log: &mut dyn Log, job: Job) -> Done {
 fn reload(log: &mut dyn Log) -> Result<Restored, LogError> {
     log.reopen()?;
     let reader = log.reader()?;
-    restore(reader.as_ref())
+    restore(reader.as_ref(), |_| ())
 }

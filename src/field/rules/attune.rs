@@ -60,8 +60,7 @@ pub fn attune<'a>(
         recency_weight: None,
         take: request.scope.max_units,
     };
-    let mut available = 0;
-    let ranked = rank(index, &need, filter.candidates().inspect(|_| available += 1));
+    let (ranked, available) = filter.rank(index, &need);
     let shown: Vec<_> = ranked.into_iter().map(|ranked| scoped(world, ranked, request)).collect();
     Answer {
         status: "ok",
@@ -85,32 +84,27 @@ struct Filter<'a> {
     request: &'a AttuneRequest,
 }
 
-impl<'a> Filter<'a> {
-    fn candidates(&self) -> Box<dyn Iterator<Item = Candidate> + 'a>
-    where
-        Self: 'a,
-    {
-        let filter = Filter { ..*self };
+impl Filter<'_> {
+    /// Ranks the candidates and counts them.
+    fn rank(&self, index: &Index, need: &Need<'_>) -> (Vec<Ranked>, usize) {
         let world = self.world;
         let since = self.request.since_epoch.unwrap_or(0);
         let drafts = self.request.scope.include_drafts || self.policy.shared_drafts;
-        if since > 0 && !drafts {
+        let mut available = 0;
+        let ranked = if since > 0 && !drafts {
             // A poll: only what was committed since, however large the Field is.
             let from = world.timeline.binary_search_by(|(epoch, _)| {
                 if *epoch < since { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
             });
-            let from = from.unwrap_or_else(|at| at);
-            let recent = world.timeline.skip(from);
-            return Box::new(
-                recent.into_iter().filter_map(move |(_, no)| filter.candidate(no, world.slot(no))),
-            );
-        }
-        let all = (0..).zip(&world.units);
-        Box::new(all.filter_map(
-            move |(no, slot)| {
-                if slot.epoch >= since { filter.candidate(no, slot) } else { None }
-            },
-        ))
+            let recent = world.timeline.skip(from.unwrap_or_else(|at| at));
+            let wanted = recent.iter().filter_map(|&(_, no)| self.candidate(no, world.slot(no)));
+            rank(index, need, wanted.inspect(|_| available += 1))
+        } else {
+            let since_then = (0..).zip(&world.units).filter(|(_, slot)| slot.epoch >= since);
+            let wanted = since_then.filter_map(|(no, slot)| self.candidate(no, slot));
+            rank(index, need, wanted.inspect(|_| available += 1))
+        };
+        (ranked, available)
     }
 
     fn candidate(&self, no: UnitNo, slot: &Slot) -> Option<Candidate> {
@@ -120,13 +114,12 @@ impl<'a> Filter<'a> {
             UnitStatus::Draft => (own && scope.include_drafts) || (!own && self.policy.shared_drafts),
             status => status.is_live() && (!own || scope.include_own),
         };
-        let unit = &slot.unit;
         let keep = wanted
             && (!slot.archived || scope.include_archived)
-            && (scope.types.is_empty() || scope.types.contains(&unit.kind))
-            && (scope.session_id.is_none() || scope.session_id == unit.source.session_id)
+            && (scope.types.is_empty() || scope.types.contains(&slot.kind))
+            && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
             && may_see(slot, Some(self.asker), self.policy);
-        keep.then(|| Candidate { number: no, kind: kind(unit.kind), epoch: slot.epoch })
+        keep.then(|| Candidate { number: no, kind: kind(slot.kind), epoch: slot.epoch })
     }
 }
 

@@ -145,7 +145,7 @@ impl Walk<'_> {
     fn unit(&mut self, id: &str, kind: Option<MemoryType>) -> Result<(), Refusal> {
         let named = id.parse::<UnitId>().ok().and_then(|id| self.world.find(id));
         let Some(target) = named.filter(|no| self.shows(self.world.slot(*no))) else { return Ok(()) };
-        if kind.is_some_and(|kind| kind != self.world.slot(target).unit.kind) {
+        if kind.is_some_and(|kind| kind != self.world.slot(target).kind) {
             return Ok(());
         }
         let mut queue = VecDeque::from([(target, Reached::Chain)]);
@@ -339,7 +339,7 @@ impl Walk<'_> {
     fn shows(&self, slot: &Slot) -> bool {
         let own = slot.author == self.asker;
         let shared = self.policy.shared_drafts && slot.status == UnitStatus::Draft;
-        let public = slot.unit.mode == Mode::Committed && slot.epoch <= self.as_of;
+        let public = slot.mode == Mode::Committed && slot.epoch <= self.as_of;
         slot.id.epoch <= self.as_of && (own || shared || public)
     }
 
