@@ -39,11 +39,10 @@ impl World {
         let active = self.agents.iter().filter(|record| record.is_active()).count();
         let mut status = Map::new();
         status.insert("units".into(), Value::Object(units));
-        status.insert("agents".into(), json!({ "registered": self.agents.len(), "active": active }));
-        status.insert(
-            "conflicts".into(),
-            json!({ "unresolved": self.unresolved.len(), "all": self.conflicts.len() }),
-        );
+        status.insert("agents".into(), json!(self.agents.len()));
+        status.insert("agents_active".into(), json!(active));
+        status.insert("conflicts".into(), json!(self.conflicts.len()));
+        status.insert("conflicts_unresolved".into(), json!(self.unresolved.len()));
         status.insert("subscriptions".into(), json!(0));
         status.insert("log_entries".into(), json!(self.entries));
         status

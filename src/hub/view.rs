@@ -26,7 +26,7 @@ impl View {
         let mut status = self.world.status();
         status.insert("name".into(), json!(&*self.name));
         status.insert("epoch".into(), json!(self.clock));
-        status.insert("conformance_level".into(), json!(self.policy.level));
+        status.insert("level".into(), json!(self.policy.level));
         Value::Object(status)
     }
 

@@ -13,13 +13,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
 use super::routes::{Arrival, Doors, Takeover};
+use super::vigil::{Metered, Vigil};
 use super::ws;
 use crate::hub::Hub;
-use crate::limits::HEADER_TIMEOUT_MS;
+use crate::limits::{HEADER_TIMEOUT_MS, STALL_MAX_MS};
 
 /// Largest request head, in bytes: ids, tokens and what browsers add fit many times.
 const HEAD_MAX_BYTES: usize = 32 * 1024;
@@ -27,23 +29,29 @@ const HEAD_MAX_BYTES: usize = 32 * 1024;
 /// At shutdown, how long a connection on which nothing has been asked yet may take to ask.
 const FRESH_MS: u64 = 200;
 
-/// Attends to a connection until it ends.
-pub async fn attend<S, B>(doors: Arc<Doors>, service: S, tcp: TcpStream)
-where
+/// Attends to a connection until it ends; its slot is held as long.
+pub async fn attend<S, B>(
+    doors: Arc<Doors>,
+    service: Arc<S>,
+    tcp: TcpStream,
+    _slot: Option<OwnedSemaphorePermit>,
+) where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
         + Clone
         + Send
+        + Sync
         + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let _open = doors.hub.metrics().connection_opened();
     let takeover = Takeover::default();
     // Boxed, so that a WebSocket does not carry HTTP's state along for the rest of its life.
+    let tcp = Metered::new(tcp, Arc::default());
     Box::pin(http(&doors, service, tcp, takeover.clone())).await;
     let Some(agreed) = takeover.take() else { return };
     // Fulfilled already, or never: then the peer left during the handshake.
     let Ok(upgraded) = agreed.upgrade.await else { return };
-    let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else { return };
+    let Ok(parts) = upgraded.downcast::<TokioIo<Metered<TcpStream>>>() else { return };
     let tcp = parts.io.into_inner();
     Box::pin(ws::converse(&doors.hub, &agreed.field, &agreed.identity, tcp, parts.read_buf)).await;
 }
@@ -56,11 +64,12 @@ pub async fn closing(hub: &Hub) {
 }
 
 /// Speaks HTTP until the connection ends or is agreed to become a WebSocket.
-async fn http<S, B>(doors: &Doors, service: S, tcp: TcpStream, takeover: Takeover)
+async fn http<S, B>(doors: &Doors, service: Arc<S>, tcp: Metered<TcpStream>, takeover: Takeover)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
         + Clone
         + Send
+        + Sync
         + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
@@ -74,8 +83,9 @@ where
             takeover: takeover.clone(),
         };
         request.extensions_mut().insert(arrival);
-        service.clone().oneshot(request)
+        S::clone(&service).oneshot(request)
     });
+    let pulse = tcp.pulse();
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(HEADER_TIMEOUT_MS))
@@ -83,8 +93,13 @@ where
         .serve_connection(TokioIo::new(tcp), service)
         .with_upgrades();
     let mut connection = pin!(connection);
+    let mut vigil = Vigil::over_output(STALL_MAX_MS);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        _ = vigil.keep(&pulse) => {
+            tracing::debug!("a client takes nothing of its response");
+            return;
+        }
         () = closing(&doors.hub) => {
             connection.as_mut().graceful_shutdown();
             // hyper waits for the first request of a connection that never had one.

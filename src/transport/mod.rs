@@ -50,7 +50,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let guard = Guard::new(hub.config(), listener.local_addr()?.port());
     let doors = Arc::new(Doors { hub: Arc::clone(&hub), guard });
-    let service = routes::service(Arc::clone(&doors));
+    let service = Arc::new(routes::service(Arc::clone(&doors)));
     // Slots bound the open connections: without one, nothing more is accepted, and the kernel's backlog
     // and the clients wait.
     let slots = Arc::new(Semaphore::new(hub.config().connections_max.clamp(1, Semaphore::MAX_PERMITS)));
@@ -62,11 +62,7 @@ pub async fn serve(
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => note(ended),
             (slot, tcp) = next(&slots, &listener) => {
-                let attended = connection::attend(Arc::clone(&doors), service.clone(), tcp);
-                connections.spawn(async move {
-                    attended.await;
-                    drop(slot);
-                });
+                connections.spawn(connection::attend(Arc::clone(&doors), Arc::clone(&service), tcp, slot));
             }
         }
     }

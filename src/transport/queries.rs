@@ -67,7 +67,6 @@ pub async fn status(hub: &Hub, field: &Field) -> Result<Response, Fault> {
         ("connections", json!(hub.sessions().count(Door::WebSocket, field.name()))),
         ("log_entries", json!(log.entries)),
         ("log_bytes", json!(log.bytes)),
-        ("level", json!(hub.config().level)),
         ("uptime_ms", json!(hub.uptime_ms())),
         ("version", json!(env!("CARGO_PKG_VERSION"))),
     ] {

@@ -93,6 +93,7 @@ pub fn service(
     Future: Send,
 > + Clone
 + Send
++ Sync
 + 'static {
     let streams = NotForContentType::SSE;
     let compression =
@@ -158,7 +159,7 @@ async fn answer(doors: Arc<Doors>, call: Call, mut upload: Upload) -> Response {
             response
         }
     };
-    doors.hub.metrics().http_response(response.status());
+    doors.hub.metrics().http_response(response.status().as_u16());
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

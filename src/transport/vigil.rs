@@ -1,4 +1,4 @@
-//! Watching over a WebSocket: when to ping, when the peer is gone, when it takes nothing any more.
+//! Watching over a connection: when to ping, when the peer is gone, when it takes nothing any more.
 //!
 //! Time is counted in ticks that the hub really saw: a hub that was held up for a minute has not watched
 //! for a minute, and blames nobody.
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What the three parts of a conversation tell each other.
+/// What a vigil is kept by.
 #[derive(Debug, Default)]
 pub struct Pulse {
     /// Bytes read from the peer.
@@ -30,11 +30,6 @@ impl Pulse {
     pub fn set_reading(&self, reading: bool) {
         self.reading.store(reading, Ordering::Relaxed);
     }
-
-    /// Says whether output is pending.
-    pub fn set_owing(&self, owing: bool) {
-        self.owing.store(owing, Ordering::Relaxed);
-    }
 }
 
 /// A connection whose bytes are counted.
@@ -47,6 +42,18 @@ impl<S> Metered<S> {
     /// Counts the bytes of `inner`.
     pub fn new(inner: S, pulse: Arc<Pulse>) -> Self {
         Self { inner, pulse }
+    }
+
+    /// Where the bytes are counted.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
+    }
+
+    fn note(&self, done: &Poll<io::Result<usize>>) {
+        self.pulse.owing.store(done.is_pending(), Ordering::Relaxed);
+        if let Poll::Ready(Ok(count)) = done {
+            self.pulse.taken.fetch_add(*count as u64, Ordering::Relaxed);
+        }
     }
 }
 
@@ -66,10 +73,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.inner).poll_write(cx, buf);
-        if let Poll::Ready(Ok(count)) = &done {
-            self.pulse.taken.fetch_add(*count as u64, Ordering::Relaxed);
-        }
+        self.note(&done);
         done
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.note(&done);
+        done
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -126,13 +145,30 @@ impl Vigil {
         }
     }
 
+    /// A vigil that only minds whether output is taken.
+    pub fn over_output(stall_max_ms: u64) -> Self {
+        Self::new(u64::MAX, u64::MAX, stall_max_ms)
+    }
+
+    /// Keeps the vigil until it has something to say.
+    pub async fn keep(&mut self, pulse: &Pulse) -> Verdict {
+        loop {
+            // Slept anew after each look: a hub that was held up must not make up for looks that it missed.
+            tokio::time::sleep(self.every()).await;
+            match self.tick(pulse) {
+                Verdict::Fine => {}
+                verdict => return verdict,
+            }
+        }
+    }
+
     /// How often to look.
-    pub fn every(&self) -> Duration {
+    fn every(&self) -> Duration {
         Duration::from_millis(self.tick_ms)
     }
 
     /// Looks once.
-    pub fn tick(&mut self, pulse: &Pulse) -> Verdict {
+    fn tick(&mut self, pulse: &Pulse) -> Verdict {
         let heard = pulse.heard.load(Ordering::Relaxed);
         let taken = pulse.taken.load(Ordering::Relaxed);
         let owing = pulse.owing.load(Ordering::Relaxed);
@@ -203,7 +239,7 @@ mod tests {
     #[test]
     fn output_that_nobody_takes_ends_it_unless_a_byte_moves() {
         let pulse = Pulse::default();
-        pulse.set_owing(true);
+        pulse.owing.store(true, Ordering::Relaxed);
         pulse.set_reading(true);
         let byte = |pulse: &Pulse| {
             pulse.taken.fetch_add(1, Ordering::Relaxed);
@@ -212,5 +248,31 @@ mod tests {
         assert_eq!(watch(&mut vigil, &pulse, 1_000, byte).0, Verdict::Fine);
         let (verdict, ticks, _) = watch(&mut vigil, &pulse, 1_000, |_| {});
         assert_eq!((verdict, ticks), (Verdict::Stalled, 80));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_takes_nothing_is_noticed_and_one_that_does_is_not() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (near, mut far) = tokio::io::duplex(8);
+        let mut near = Metered::new(near, Arc::default());
+        let pulse = near.pulse();
+        near.write_all(b"12345678").await.unwrap();
+        assert!(!pulse.owing.load(Ordering::Relaxed), "all was taken");
+        let (mut vigil, mut other) = (Vigil::over_output(1_000), Vigil::over_output(1_000));
+        tokio::select! {
+            _ = near.write_all(b"9") => panic!("there was no room"),
+            verdict = vigil.keep(&pulse) => assert_eq!(verdict, Verdict::Stalled),
+        }
+        let read = async {
+            for _ in 0..100 {
+                tokio::time::sleep(Duration::from_millis(900)).await;
+                far.read_u8().await.unwrap();
+            }
+        };
+        tokio::select! {
+            _ = near.write_all(&[0; 200]) => panic!("there was no room"),
+            verdict = other.keep(&pulse) => panic!("{verdict:?}"),
+            () = read => {}
+        }
     }
 }

@@ -18,7 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -42,6 +42,9 @@ type Socket = WebSocketStream<Metered<TcpStream>>;
 const READ_BUFFER_BYTES: usize = 4 * 1024;
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
+/// Longest id that the reply to an invalid frame echoes: also one that is too long by mistake.
+const ECHO_MAX_BYTES: usize = 4 * limits::ID_MAX_BYTES;
+
 /// While the rest of a refused message is thrown away: how long nothing may come before the peer counts as
 /// done with sending.
 const QUIET_MS: u64 = 250;
@@ -59,26 +62,37 @@ enum Ending {
     Break { code: u16, reason: &'static str },
 }
 
+/// How a shutdown ends a conversation.
+const GOING_AWAY: Ending = Ending::Close { code: 1001, reason: "the hub shuts down" };
+
 /// Holds a WebSocket conversation until it ends. `early` is what came in right behind the handshake.
-pub async fn converse(hub: &Arc<Hub>, name: &str, identity: &Identity, tcp: TcpStream, early: Bytes) {
+pub async fn converse(
+    hub: &Arc<Hub>,
+    name: &str,
+    identity: &Identity,
+    tcp: Metered<TcpStream>,
+    early: Bytes,
+) {
     let Some(field) = hub.field(Some(name)) else { return };
     let presence = Presence::enter(hub, name);
-    let pulse = Arc::new(Pulse::default());
-    let metered = Metered::new(tcp, Arc::clone(&pulse));
+    let pulse = tcp.pulse();
     let settings = Some(settings(hub.config()));
-    let mut socket = Socket::from_partially_read(metered, early.into(), Role::Server, settings).await;
+    // Copied, so that HTTP's whole read buffer is not kept for a few bytes, or for none.
+    let part_read = early.to_vec();
+    drop(early);
+    let mut socket = Socket::from_partially_read(tcp, part_read, Role::Server, settings).await;
     let talk = Talk { hub, field, identity, connection: presence.id(), pulse: &pulse, ping: Notify::new() };
     let ending = talk.hold(&mut socket).await;
     tracing::debug!(connection = presence.id().0, ?ending, "a WebSocket ends");
     // First the Field learns of it, then the peer: whoever comes back after the goodbye is known as gone.
     presence.leave().await;
-    part(socket, ending).await;
+    part(&mut socket, ending).await;
 }
 
 fn settings(config: &Config) -> WebSocketConfig {
     let message_max = config.limits.message_bytes;
-    // One reply goes in at a time, behind at most one write buffer; the rest is what its envelope echoes.
-    let write_max = limits::REPLY_MAX_BYTES + 8 * message_max + WRITE_BUFFER_BYTES + READ_BUFFER_BYTES;
+    // One reply goes in at a time, behind at most one write buffer; an echoed id may grow sixfold by escapes.
+    let write_max = limits::REPLY_MAX_BYTES + 32 * ECHO_MAX_BYTES + WRITE_BUFFER_BYTES;
     WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(WRITE_BUFFER_BYTES)
@@ -170,6 +184,12 @@ impl Address {
     }
 }
 
+/// What a reply echoes of a frame that is no envelope. What is far too long for an id is none, and must not
+/// be kept while the reply waits.
+fn echo(text: String) -> Box<str> {
+    if text.len() > ECHO_MAX_BYTES { Box::default() } else { text.into_boxed_str() }
+}
+
 /// The place of a reply in the order.
 struct Place {
     address: Address,
@@ -196,7 +216,8 @@ struct Talk<'a> {
 impl Talk<'_> {
     async fn hold(&self, socket: &mut Socket) -> Ending {
         let (sink, stream) = socket.split();
-        // One reply is in the speaker's hand, the others are in the queue.
+        // One reply is in the speaker's hand, the others are in the queue. They are boxed because the queue
+        // has room for 32 of them from the start, on idle connections too.
         let (places, queue) = mpsc::channel(limits::IN_FLIGHT_MAX - 1);
         // An `Ok` of the listener lets the speaker deliver what is in flight; every `Err` ends both.
         let both = async {
@@ -208,6 +229,7 @@ impl Talk<'_> {
             biased;
             ending = both => ending,
             ending = self.watch() => ending,
+            ending = self.overdue() => ending,
         }
     }
 
@@ -215,7 +237,7 @@ impl Talk<'_> {
     async fn listen(
         &self,
         mut stream: impl Stream<Item = Result<Frame, WsError>> + Unpin,
-        places: mpsc::Sender<Place>,
+        places: mpsc::Sender<Box<Place>>,
     ) -> Result<Ending, Ending> {
         let mut bad_in_a_row = 0;
         let mut closing = pin!(closing(self.hub));
@@ -225,7 +247,7 @@ impl Talk<'_> {
             self.pulse.set_reading(true);
             let frame = tokio::select! {
                 biased;
-                () = &mut closing => return Ok(Ending::Close { code: 1001, reason: "the hub shuts down" }),
+                () = &mut closing => return Ok(GOING_AWAY),
                 frame = stream.next() => frame,
             };
             self.pulse.set_reading(false);
@@ -241,7 +263,7 @@ impl Talk<'_> {
             };
             bad_in_a_row = if read.is_ok() { 0 } else { bad_in_a_row + 1 };
             match read {
-                Ok(reply) | Err(reply) => place.send(reply),
+                Ok(reply) | Err(reply) => place.send(Box::new(reply)),
             }
             if bad_in_a_row >= limits::BAD_FRAMES_MAX {
                 return Ok(Ending::Close { code: 1008, reason: "too many invalid messages in a row" });
@@ -256,9 +278,8 @@ impl Talk<'_> {
             Ok(envelope) => envelope,
             Err(faulty) => {
                 let FaultyEnvelope { id, agent_id, operation, session_id, refusal } = *faulty;
-                let (id, agent_id) = (id.into_boxed_str(), agent_id.into_boxed_str());
-                let session_id = session_id.map(String::into_boxed_str);
-                let address = Address { id, operation, agent_id, session_id };
+                let (id, agent_id) = (echo(id), echo(agent_id));
+                let address = Address { id, operation, agent_id, session_id: session_id.map(echo) };
                 return Err(Place { address, outcome: Outcome::Refused(Box::new(refusal)) });
             }
         };
@@ -277,11 +298,12 @@ impl Talk<'_> {
     async fn speak(
         &self,
         mut sink: impl Sink<Frame, Error = WsError> + Unpin,
-        mut queue: mpsc::Receiver<Place>,
+        mut queue: mpsc::Receiver<Box<Place>>,
     ) -> Result<(), Ending> {
         loop {
             let Some(place) = self.meanwhile(&mut sink, queue.recv()).await? else { break };
-            let answer = match place.outcome {
+            let Place { address, outcome } = *place;
+            let answer = match outcome {
                 Outcome::Refused(refusal) => Answer { epoch: self.field.clock(), outcome: Err(*refusal) },
                 Outcome::Awaited(pending, since) => {
                     let answer = self.meanwhile(&mut sink, pending).await?;
@@ -289,12 +311,11 @@ impl Talk<'_> {
                     answer
                 }
             };
-            if let Some(frame) = print(&place.address, answer) {
-                self.pulse.set_owing(true);
+            if let Some(frame) = print(&address, answer) {
                 sink.feed(frame).await.map_err(|_| Ending::Lost)?;
             }
         }
-        self.flush(&mut sink).await
+        flush(&mut sink).await
     }
 
     /// Awaits `next`. When that takes time, what was written goes out first, and pings go out meanwhile.
@@ -308,35 +329,23 @@ impl Talk<'_> {
             return Ok(ready);
         }
         loop {
-            self.flush(sink).await?;
+            flush(sink).await?;
             tokio::select! {
                 biased;
                 ready = &mut next => return Ok(ready),
                 () = self.ping.notified() => {
-                    self.pulse.set_owing(true);
                     sink.feed(Frame::Ping(Bytes::new())).await.map_err(|_| Ending::Lost)?;
                 }
             }
         }
     }
 
-    async fn flush(&self, sink: &mut (impl Sink<Frame, Error = WsError> + Unpin)) -> Result<(), Ending> {
-        sink.flush().await.map_err(|_| Ending::Lost)?;
-        self.pulse.set_owing(false);
-        Ok(())
-    }
-
     /// Keeps the vigil until it has a reason to end the conversation.
     async fn watch(&self) -> Ending {
         let config = self.hub.config();
         let mut vigil = Vigil::new(config.heartbeat_ms, config.silence_max_ms, limits::STALL_MAX_MS);
-        let mut ticks = interval(vigil.every());
-        // A hub that was held up must not make up for ticks that it missed.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ticks.reset();
         loop {
-            ticks.tick().await;
-            match vigil.tick(self.pulse) {
+            match vigil.keep(self.pulse).await {
                 Verdict::Fine => {}
                 Verdict::Ping => self.ping.notify_one(),
                 Verdict::Silent => return Ending::Close { code: 1011, reason: "nothing heard" },
@@ -344,6 +353,17 @@ impl Talk<'_> {
             }
         }
     }
+
+    /// Ends what the drain time of a shutdown does not suffice for, early enough to end it in order.
+    async fn overdue(&self) -> Ending {
+        closing(self.hub).await;
+        sleep(Duration::from_millis(limits::DRAIN_MS - 2 * limits::FAREWELL_MS)).await;
+        GOING_AWAY
+    }
+}
+
+async fn flush(sink: &mut (impl Sink<Frame, Error = WsError> + Unpin)) -> Result<(), Ending> {
+    sink.flush().await.map_err(|_| Ending::Lost)
 }
 
 /// The frame of a reply.
@@ -378,7 +398,7 @@ fn broken(error: &WsError) -> Result<Ending, Ending> {
 }
 
 /// Says goodbye as RFC 6455 asks, within bounds.
-async fn part(mut socket: Socket, ending: Ending) {
+async fn part(socket: &mut Socket, ending: Ending) {
     let farewell = async {
         let (code, reason) = match ending {
             Ending::Lost => return,
@@ -394,7 +414,7 @@ async fn part(mut socket: Socket, ending: Ending) {
             return;
         }
         if matches!(ending, Ending::Break { .. }) {
-            drain(&mut socket).await;
+            drain(socket).await;
         } else {
             while let Some(Ok(_)) = socket.next().await {}
         }
