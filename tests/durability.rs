@@ -136,7 +136,14 @@ async fn round_of_writing(hub: HubProcess, round: u64, kill_after: u64) -> Vec<A
     for writer in 0..WRITERS {
         let address = hub.address().to_owned();
         let until = (kill_after, Arc::clone(&enough));
-        writers.spawn(write(address, format!("writer-{writer}"), round, told.clone(), Arc::clone(&count), until));
+        writers.spawn(write(
+            address,
+            format!("writer-{writer}"),
+            round,
+            told.clone(),
+            Arc::clone(&count),
+            until,
+        ));
     }
     drop(told);
     tokio::time::timeout(PATIENCE, enough.notified()).await.expect("the hub acknowledges");
@@ -159,7 +166,10 @@ fn kept(data: &Path) -> BTreeMap<(String, String), u64> {
     for line in String::from_utf8(output.stdout).expect("UTF-8").lines() {
         let event: Value = serde_json::from_str(line).expect("a line is JSON");
         if event["event_type"] == "RECORD" {
-            let key = (event["agent_id"].as_str().unwrap().to_owned(), event["message_id"].as_str().unwrap().to_owned());
+            let key = (
+                event["agent_id"].as_str().unwrap().to_owned(),
+                event["message_id"].as_str().unwrap().to_owned(),
+            );
             assert!(kept.insert(key, event["epoch"].as_u64().unwrap()).is_none(), "recorded twice: {event}");
         }
     }
@@ -257,13 +267,17 @@ async fn a_damaged_journal_leaves_a_sound_prefix() {
         hub.stop();
         verify(copy.path());
         let kept = kept(copy.path());
-        let mut by_epoch: Vec<_> = acknowledged.iter().map(|one| (one.epoch, (&one.agent, &one.id))).collect();
+        let mut by_epoch: Vec<_> =
+            acknowledged.iter().map(|one| (one.epoch, (&one.agent, &one.id))).collect();
         by_epoch.sort_unstable();
         let there: Vec<bool> = by_epoch
             .iter()
             .map(|(_, (agent, id))| kept.contains_key(&((*agent).clone(), (*id).clone())))
             .collect();
         let first_gap = there.iter().position(|here| !here).unwrap_or(there.len());
-        assert!(there[first_gap..].iter().all(|here| !here), "what is left is no prefix (damage {damage} at {at})");
+        assert!(
+            there[first_gap..].iter().all(|here| !here),
+            "what is left is no prefix (damage {damage} at {at})"
+        );
     }
 }

@@ -31,6 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "imbl",
             "prometheus_client",
             "http",
+            "rustix",
         ],
     ),
     (

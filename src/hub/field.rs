@@ -13,7 +13,6 @@ use arc_swap::ArcSwap;
 use imbl::Vector;
 use tokio::sync::{mpsc, oneshot};
 
-use super::StartError;
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
 use super::index::SharedIndex;
@@ -23,6 +22,7 @@ use super::restore::restore;
 use super::sessions::ConnectionId;
 use super::view::View;
 use super::writer;
+use super::{INDEX_NICENESS, StartError, step_back};
 use crate::field::{Message, Policy, World, log_lines};
 use crate::limits::{ACTOR_QUEUE, QUEUE_PATIENCE_MS};
 use crate::log::{Log, LogError};
@@ -271,6 +271,7 @@ fn spawn_indexer(
     let (tell, told) = blocking::sync_channel(1);
     let published = Arc::clone(published);
     let work = move || {
+        step_back(INDEX_NICENESS);
         while told.recv().is_ok() {
             let view = published.view.load_full();
             view.index.catch_up(&view.world);

@@ -174,11 +174,28 @@ fn lock(data: &Path) -> Result<File, StartError> {
     }
 }
 
+/// How far reads step back behind the actor and the doors, in steps of the system's niceness: with every core
+/// busy a writer hardly notices, and on an idle machine neither do reads.
+const READ_NICENESS: i32 = 5;
+/// How far the indexer steps back: nobody waits for it until an ATTUNE does, and then helps.
+const INDEX_NICENESS: i32 = 10;
+
+/// Lets the calling thread step back. A courtesy: where the system has none, or refuses, nothing is lost.
+fn step_back(niceness: i32) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, niceness) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = niceness;
+}
+
 /// The pool on which reads are computed, so that they never hold up an actor. A read that panics answers
 /// `INTERNAL_ERROR` and harms nobody else.
 fn read_pool() -> Result<rayon::ThreadPool, std::io::Error> {
     rayon::ThreadPoolBuilder::new()
         .thread_name(|at| format!("akashik-read-{at}"))
+        .start_handler(|_| step_back(READ_NICENESS))
         .panic_handler(|_| tracing::error!("a read panicked; its caller gets INTERNAL_ERROR"))
         .build()
         .map_err(std::io::Error::other)
