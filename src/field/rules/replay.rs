@@ -39,11 +39,8 @@ pub fn replay(
     request: &ReplayRequest,
 ) -> Result<Replayed, Refusal> {
     let as_of = request.as_of_epoch.unwrap_or(u64::MAX);
-    let most = match request.depth {
-        ReplayDepth::Summary => usize::MAX,
-        _ => policy.limits.replay_events,
-    };
-    let mut walk = Walk { world, chronicle, policy, asker, as_of, most, told: BTreeMap::new() };
+    let depth = request.depth;
+    let mut walk = Walk { world, chronicle, policy, asker, as_of, depth, listed: 0, told: BTreeMap::new() };
     match request.target_type {
         ReplayTarget::MemoryUnit => walk.unit(&request.target_id, None)?,
         ReplayTarget::Decision => walk.unit(&request.target_id, Some(MemoryType::Decision))?,
@@ -80,9 +77,8 @@ fn answer(
     let summary = account(request, &told, &agents_involved);
     let key = told.values().filter(|told| told.weight >= Weight::Key).count();
     let least = match request.depth {
-        ReplayDepth::FullTrace => Weight::Minor,
         ReplayDepth::Summary if key > REPLAY_SUMMARY_EVENTS_MAX => Weight::Turning,
-        ReplayDepth::Detailed | ReplayDepth::Summary => Weight::Key,
+        depth => least_listed(depth),
     };
     let timeline: Vec<_> =
         told.into_values().filter(|told| told.weight >= least).map(|told| told.event).collect();
@@ -94,10 +90,21 @@ fn answer(
     Ok(Replayed { status: "ok".to_owned(), timeline, summary, agents_involved, total_events })
 }
 
+/// The least weight of an event that a depth lists.
+fn least_listed(depth: ReplayDepth) -> Weight {
+    match depth {
+        ReplayDepth::FullTrace => Weight::Minor,
+        ReplayDepth::Detailed | ReplayDepth::Summary => Weight::Key,
+    }
+}
+
 fn too_large(policy: &Policy, depth: ReplayDepth) -> Refusal {
     let advice = match depth {
         ReplayDepth::Summary => "Replay a smaller target: one unit, decision or task of it.",
-        _ => "Retry with depth \"summary\", or replay one unit, decision or task of it.",
+        ReplayDepth::Detailed => "Retry with depth \"summary\", or replay one unit, decision or task of it.",
+        ReplayDepth::FullTrace => {
+            "Retry with depth \"detailed\" or \"summary\", or replay one unit, decision or task of it."
+        }
     };
     let limits = &policy.limits;
     Refusal::new(
@@ -136,7 +143,9 @@ struct Walk<'a> {
     policy: &'a Policy,
     asker: AgentNo,
     as_of: u64,
-    most: usize,
+    depth: ReplayDepth,
+    /// How many of the events told so far the depth lists.
+    listed: usize,
     told: BTreeMap<Cursor, Told>,
 }
 
@@ -176,7 +185,9 @@ impl Walk<'_> {
                 let own = match event {
                     Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes } => {
                         if unit.id == id {
-                            self.lead_on(unit, supersedes, reached, queue);
+                            if self.stands_so(no, unit) {
+                                self.lead_on(unit, supersedes, reached, queue);
+                            }
                         } else if reached == Reached::Chain && supersedes.contains(&id) {
                             self.queue(unit.id, Reached::Chain, queue);
                         }
@@ -211,6 +222,14 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a unit, at the moment that is replayed, is as this event tells it: what a draft related to
+    /// before its COMMIT said otherwise is no relation of the unit, and its author's alone.
+    fn stands_so(&self, no: UnitNo, told: &crate::protocol::Unit) -> bool {
+        let slot = self.world.slot(no);
+        let committed = slot.unit.mode == Mode::Committed && slot.epoch <= self.as_of;
+        told.mode == Mode::Committed || !committed
     }
 
     /// Queues what a unit replaced and what it relates to.
@@ -349,9 +368,12 @@ impl Walk<'_> {
             return Ok(());
         }
         let told = describe(entry, event, subject.map(|slot| &*slot.unit));
-        self.told.insert(Cursor::new(entry.epoch, index), told);
-        if self.told.len() > self.most {
-            return Err(too_large(self.policy, ReplayDepth::FullTrace));
+        let lists = told.weight >= least_listed(self.depth);
+        let new = self.told.insert(Cursor::new(entry.epoch, index), told).is_none();
+        self.listed += usize::from(new && lists);
+        // A summary can still leave out all but the turning points; the others list what there is.
+        if self.depth != ReplayDepth::Summary && self.listed > self.policy.limits.replay_events {
+            return Err(too_large(self.policy, self.depth));
         }
         Ok(())
     }
