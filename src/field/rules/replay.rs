@@ -357,8 +357,10 @@ impl Walk<'_> {
     /// Whether the asker may see a unit, at the moment that is replayed: a unit is everyone's from its commit.
     fn shows(&self, slot: &Slot) -> bool {
         let own = slot.author == self.asker;
-        let shared = self.policy.shared_drafts && slot.status == UnitStatus::Draft;
-        let public = slot.unit.mode == Mode::Committed && slot.epoch <= self.as_of;
+        let committed = slot.unit.mode == Mode::Committed;
+        let public = committed && slot.epoch <= self.as_of;
+        // What is committed by now was a draft like any other before.
+        let shared = self.policy.shared_drafts && (committed || slot.status == UnitStatus::Draft);
         slot.id.epoch <= self.as_of && (own || shared || public)
     }
 
