@@ -6,6 +6,7 @@
 
 mod agents;
 mod attune;
+mod census;
 mod clock;
 mod conflicts;
 mod detect;
@@ -235,8 +236,13 @@ impl Stage {
 
     /// The state as a restart finds it.
     fn rebuilt(&self) -> State {
+        self.rebuilt_as_of(u64::MAX)
+    }
+
+    /// The state as it was once the operation at `epoch` was applied.
+    fn rebuilt_as_of(&self, epoch: u64) -> State {
         let mut state = State::default();
-        for text in self.kept.values() {
+        for text in self.kept.range(..=epoch).map(|(_, text)| text) {
             let mut entry = Entry::from_json(text).expect("what was kept can be read");
             entry.intern(&state.world);
             apply(&mut state, &entry);

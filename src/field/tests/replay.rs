@@ -254,3 +254,19 @@ fn a_draft_is_not_replayed_to_others_as_of_before_its_commit() {
         assert_eq!(replayed.map_or(0, |replayed| told(&replayed).len()), events, "{asker} at {as_of}");
     }
 }
+
+#[test]
+fn a_shared_draft_is_replayed_to_all_also_as_of_before_its_commit() {
+    let mut stage = Stage::new();
+    stage.policy.shared_drafts = true;
+    stage.join("ada");
+    stage.join("bob");
+    let unit = stage.draft("ada", "x");
+    let payload = json!({
+        "target_type": "memory_unit", "target_id": unit, "depth": "full_trace",
+        "as_of_epoch": stage.slot(&unit).epoch,
+    });
+    let before = stage.send("bob", "REPLAY", payload.clone()).ok();
+    stage.commit("ada", &unit).ok();
+    assert_eq!(stage.send("bob", "REPLAY", payload).ok(), before);
+}

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::random::{Step, stage_after, step};
 use super::*;
-use crate::protocol::{Mode, Unit, UnitId};
+use crate::protocol::{Mode, ReplayDepth, ReplayRequest, ReplayTarget, Unit, UnitId};
 
 /// A session of nine events, of which six are key and one is a turning point.
 fn busy_session(events_limit: usize) -> Stage {
@@ -160,6 +160,29 @@ proptest! {
             let expected = expected(&entries, &reached(&units, unit.id));
             let expected: Vec<_> = expected.into_iter().map(|(epoch, kind)| (epoch, kind.to_owned())).collect();
             prop_assert_eq!(timeline, expected, "from {}", unit.id);
+        }
+    }
+
+    #[test]
+    fn a_replay_up_to_an_epoch_is_the_replay_of_that_time(
+        steps in prop::collection::vec(step(), 20..60), at in 3..60u64,
+    ) {
+        let stage = stage_after(&steps);
+        let (now, then) = (stage.state.world.clone(), stage.rebuilt_as_of(at).world);
+        let mut targets: Vec<_> =
+            now.units.iter().map(|slot| (ReplayTarget::MemoryUnit, slot.id.to_string())).collect();
+        targets.extend(now.conflicts.iter().map(|made| (ReplayTarget::Conflict, made.id.to_string())));
+        for (target_type, target_id) in targets {
+            for asker in 0..3 {
+                let request = |as_of_epoch| ReplayRequest {
+                    target_type, target_id: target_id.as_str().into(), depth: ReplayDepth::FullTrace, as_of_epoch,
+                };
+                let told = |world: &World, as_of| {
+                    replay(world, &mut Kept(&stage.kept), &stage.policy, asker, &request(as_of))
+                        .map_err(|refusal| refusal.code)
+                };
+                prop_assert_eq!(told(&now, Some(at)), told(&then, None), "{} by {}", &target_id, asker);
+            }
         }
     }
 }
