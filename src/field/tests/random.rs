@@ -123,7 +123,10 @@ impl Pair {
                 let (picked, relations) = self.picked(links);
                 let expected = self.model.record(*agent, *draft, &picked);
                 let mode = if *draft { "draft" } else { "committed" };
-                let payload = with(finding("said"), json!({ "mode": mode, "relations": relations }));
+                let task = [None, Some("t-1"), Some("t-2"), Some("t-1")][(*agent + links.len()) % 4];
+                let intent = json!({ "purpose": "p", "task_id": task });
+                let own = json!({ "mode": mode, "relations": relations, "intent": intent });
+                let payload = with(finding("said"), own);
                 self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
             }
             Step::Commit { agent, unit, links } => {
@@ -212,7 +215,8 @@ impl Pair {
 }
 
 fn via(agent: usize, operation: &'static str, payload: Value, over: Option<u64>) -> Saying {
-    Saying { connection: over, ..saying(AGENTS[agent], operation, payload) }
+    let session = [None, Some("s-1"), Some("s-2"), Some("s-1")][agent];
+    Saying { connection: over, session, ..saying(AGENTS[agent], operation, payload) }
 }
 
 fn prelude() -> Vec<Step> {

@@ -86,3 +86,22 @@ fn an_unreadable_payload_is_refused_after_registration() {
     }
     stage.record("ada", "goes on");
 }
+
+#[test]
+fn who_can_do_better_next_time_is_told_so() {
+    // The table of section 9; warnings, which are answered 200, are recoverable too.
+    let hopeless = [
+        ErrorCode::ConflictNotFound,
+        ErrorCode::UnitNotFound,
+        ErrorCode::UnsupportedOperation,
+        ErrorCode::StorageFull,
+        ErrorCode::EpochOverflow,
+        ErrorCode::InternalError,
+        ErrorCode::Forbidden,
+        ErrorCode::FieldNotFound,
+        ErrorCode::SubscriptionNotFound,
+    ];
+    for code in ErrorCode::ALL {
+        assert_eq!(code.is_recoverable(), !hopeless.contains(code), "{code}");
+    }
+}

@@ -1,6 +1,6 @@
 //! REPLAY: how much is too much, and the timeline held against a naive reading of the whole log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -141,6 +141,16 @@ fn expected(entries: &[Entry], units: &BTreeSet<UnitId>) -> Vec<(u64, &'static s
     timeline
 }
 
+fn subject(event: &Event) -> Option<UnitId> {
+    match event {
+        Event::Recorded { unit, .. } | Event::Committed { unit, .. } => Some(unit.id),
+        Event::Retracted { memory_unit_id, .. } | Event::Discarded { memory_unit_id, .. } => {
+            Some(*memory_unit_id)
+        }
+        _ => None,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -164,6 +174,39 @@ proptest! {
     }
 
     #[test]
+    fn tasks_and_sessions_are_what_a_reading_of_the_whole_log_finds(
+        steps in prop::collection::vec(step(), 20..80),
+    ) {
+        let mut stage = stage_after(&steps);
+        stage.join("auditor");
+        let entries: Vec<_> = stage.kept.values().map(|text| Entry::from_json(text).unwrap()).collect();
+        let public: BTreeMap<_, _> =
+            committed(&entries).into_iter().map(|(unit, _)| (unit.id, unit.intent.task_id)).collect();
+        for (kind, target) in [("session", "s-1"), ("session", "s-2"), ("task", "t-1"), ("task", "t-2")] {
+            let mut expected = Vec::new();
+            for entry in &entries {
+                for event in &entry.events {
+                    let about = subject(event);
+                    let shown = about.is_none_or(|unit| public.contains_key(&unit));
+                    let task = about.and_then(|unit| public.get(&unit)).and_then(Option::as_deref);
+                    let carried = if kind == "task" { task } else { entry.session_id.as_deref() };
+                    if shown && carried == Some(target) {
+                        expected.push(format!("{} {}", entry.epoch, event.event_type()));
+                    }
+                }
+            }
+            let replayed = stage.replay("auditor", [kind, target], "full_trace").outcome;
+            let found: Vec<_> = replayed
+                .map(|replayed| list(&replayed["timeline"]))
+                .unwrap_or_default()
+                .iter()
+                .map(|event| format!("{} {}", event["epoch"], text(&event["event_type"])))
+                .collect();
+            prop_assert_eq!(found, expected, "{} {}", kind, target);
+        }
+    }
+
+    #[test]
     fn a_replay_up_to_an_epoch_is_the_replay_of_that_time(
         steps in prop::collection::vec(step(), 20..60), at in 3..60u64,
     ) {
@@ -172,6 +215,8 @@ proptest! {
         let mut targets: Vec<_> =
             now.units.iter().map(|slot| (ReplayTarget::MemoryUnit, slot.id.to_string())).collect();
         targets.extend(now.conflicts.iter().map(|made| (ReplayTarget::Conflict, made.id.to_string())));
+        targets.extend(["s-1", "s-2"].map(|id| (ReplayTarget::Session, id.to_owned())));
+        targets.extend(["t-1", "t-2"].map(|id| (ReplayTarget::Task, id.to_owned())));
         for (target_type, target_id) in targets {
             for asker in 0..3 {
                 let request = |as_of_epoch| ReplayRequest {
