@@ -235,3 +235,66 @@ fn agents_are_shown_with_their_presence() {
     assert_eq!((&agents[1]["id"], &agents[1]["registered_epoch"]), (&json!("bob"), &json!(2)));
     assert_eq!(agents[0]["last_seen"], json!(Timestamp(stage.now)));
 }
+
+#[test]
+fn after_a_restart_only_those_who_lived_by_connections_have_to_return() {
+    let mut stage = Stage::with_agents(&["ada", "bob", "eve"]);
+    stage.say(saying("bob", "RECORD", finding("x")).over(1)).ok();
+    stage.say(saying("eve", "RECORD", finding("x")).over(2)).ok();
+    let last_seen = stage.state.presence.of(2).last_seen;
+    stage.state = stage.rebuilt();
+    assert_eq!(stage.state.presence.of(2).last_seen, last_seen, "as the log tells it");
+    stage.state.presence.resume(&stage.state.world, Timestamp(stage.now));
+    stage.say(saying("eve", "RECORD", finding("back")).over(3)).ok();
+    stage.wait(GRACE);
+    let statuses = ["ada", "bob", "eve"].map(|agent| stage.agent_status(agent));
+    assert_eq!(statuses, ["idle", "failed", "idle"]);
+}
+
+/// What the hub does when a commit failed: the log's state again, the same connections.
+fn lose_everything_after(stage: &mut Stage, epoch: u64) {
+    stage.kept.split_off(&(epoch + 1));
+    let mut state = stage.rebuilt();
+    std::mem::swap(&mut state.presence, &mut stage.state.presence);
+    state.presence.resume(&state.world, Timestamp(stage.now));
+    state.clock = stage.state.clock;
+    stage.state = state;
+}
+
+#[test]
+fn an_agent_whose_return_was_lost_stays_offline_and_does_not_fail() {
+    let mut stage = Stage::with_agents(&["ada"]);
+    let left = stage.send("ada", "DEREGISTER", json!({ "agent_id": "ada" })).epoch;
+    stage.say(register("ada", "ada").over(1)).ok();
+    lose_everything_after(&mut stage, left);
+    stage.drop_connection(1);
+    stage.wait(GRACE * 2);
+    assert_eq!(stage.agent_status("ada"), "offline");
+}
+
+#[test]
+fn the_connections_of_an_agent_whose_register_was_lost_are_not_the_next_ones() {
+    let mut stage = Stage::with_agents(&["ada"]);
+    let clock = stage.state.clock;
+    stage.say(register("eve", "r").over(1)).ok();
+    lose_everything_after(&mut stage, clock);
+    stage.join("kim");
+    stage.drop_connection(1);
+    stage.wait(GRACE * 2);
+    assert_eq!(stage.agent_status("kim"), "idle");
+    stage.say(register("eve", "r").over(2)).ok();
+}
+
+#[test]
+fn an_agent_whose_register_was_lost_comes_back_over_the_same_connection() {
+    let mut stage = Stage::with_agents(&["ada"]);
+    let left = stage.send("ada", "DEREGISTER", json!({ "agent_id": "ada" })).epoch;
+    stage.say(register("ada", "ada").over(1)).ok();
+    lose_everything_after(&mut stage, left);
+    stage.say(register("ada", "ada").over(1)).ok();
+    stage.wait(GRACE * 2);
+    assert_eq!(stage.agent_status("ada"), "idle");
+    stage.drop_connection(1);
+    stage.wait(GRACE);
+    assert_eq!(stage.agent_status("ada"), "failed");
+}
