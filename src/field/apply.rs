@@ -104,7 +104,7 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
         unit: Arc::clone(unit),
         epoch: entry.epoch,
         author,
-        successor: None,
+        chain: None,
         kind: unit.kind,
         mode: unit.mode,
         status,
@@ -144,11 +144,13 @@ fn publish(world: &mut World, no: UnitNo, epoch: u64, unit: &Unit, supersedes: &
 
 /// Puts `successor` in the place of other units.
 fn supersede(world: &mut World, successor: UnitNo, epoch: u64, replaced: &[UnitId]) {
-    for id in replaced {
-        let Some(old) = world.find(*id) else { continue };
-        world.set_status(old, UnitStatus::Superseded);
-        world.units[old as usize].successor = Some(successor);
-        mention_unit(world, old, epoch);
+    let replaced: Vec<UnitNo> = replaced.iter().filter_map(|id| world.find(*id)).collect();
+    for old in &replaced {
+        world.set_status(*old, UnitStatus::Superseded);
+        mention_unit(world, *old, epoch);
+    }
+    if !replaced.is_empty() {
+        world.chain_up(successor, &replaced);
     }
 }
 

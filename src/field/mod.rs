@@ -20,6 +20,8 @@ mod policy;
 mod presence;
 mod rules;
 mod state;
+#[cfg(test)]
+mod tests;
 mod visibility;
 
 pub use apply::apply;

@@ -94,15 +94,19 @@ impl Presence {
     }
 
     /// The process, or the state, is new: whoever lives by connections and has none gets the full grace time.
+    /// Attachments of agents that the log does not know as active were made by entries that were lost.
     pub fn resume(&mut self, world: &World, now: Timestamp) {
-        let known = world.agents.len();
-        self.agents.truncate(known);
+        self.agents.truncate(world.agents.len());
+        let is_active = |agent: &AgentNo| world.agents.get(*agent as usize).is_some_and(|a| a.is_active());
         for agents in self.attached.values_mut() {
-            agents.retain(|&agent| (agent as usize) < known);
+            agents.retain(is_active);
         }
         for (no, record) in (0..).zip(&world.agents) {
             let entry = self.entry(no);
-            if record.holder && record.is_active() && entry.connections == 0 && entry.gone_since.is_none() {
+            if !record.is_active() {
+                entry.connections = 0;
+                entry.gone_since = None;
+            } else if record.holder && entry.connections == 0 && entry.gone_since.is_none() {
                 entry.gone_since = Some(now);
             }
         }

@@ -22,6 +22,21 @@ pub type AgentNo = u32;
 /// A conflict's place in the order in which conflicts came to be.
 pub type ConflictNo = u32;
 
+/// A chain of supersession's place in the order in which chains came to be.
+pub type ChainNo = u32;
+
+/// Units that replaced one another. Chains grow together where a unit replaces the ends of several: the smaller
+/// ones then point to the largest, so that the way to the latest unit stays short however long the chains are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chain {
+    /// The chain that this one became part of.
+    part_of: Option<ChainNo>,
+    /// How many units it has, those of its parts included.
+    length: u32,
+    /// The unit that now stands for all of them; valid while it is no part of another.
+    latest: UnitNo,
+}
+
 /// A unit and what changes about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
@@ -33,8 +48,8 @@ pub struct Slot {
     pub epoch: u64,
     /// Who wrote it.
     pub author: AgentNo,
-    /// The unit that replaced it, where one did.
-    pub successor: Option<UnitNo>,
+    /// The chain of supersession that it belongs to, once it replaced something or was replaced.
+    pub chain: Option<ChainNo>,
     /// Its type and mode, here too so that filtering a million units touches none of them.
     pub kind: MemoryType,
     /// Changes once, by COMMIT.
@@ -74,6 +89,8 @@ pub enum Entity {
 pub struct World {
     /// All units in the order of their ids.
     pub units: Vector<Slot>,
+    /// All chains of supersession.
+    pub chains: Vector<Chain>,
     /// Committed units by the epoch of their commit.
     pub timeline: Vector<(u64, UnitNo)>,
     /// All agents that ever registered.
@@ -116,12 +133,43 @@ impl World {
         UnitNo::try_from(at).ok()
     }
 
-    /// The unit that now stands for this one: itself, or the end of its chain of successors.
-    pub fn latest(&self, mut no: UnitNo) -> UnitNo {
-        while let Some(next) = self.slot(no).successor {
-            no = next;
+    /// The unit that now stands for this one: itself, or the end of its chain of supersession.
+    pub fn latest(&self, no: UnitNo) -> UnitNo {
+        self.slot(no).chain.map_or(no, |chain| self.chains[self.whole(chain) as usize].latest)
+    }
+
+    /// The chain that a chain is now part of, itself where it stands alone.
+    fn whole(&self, mut chain: ChainNo) -> ChainNo {
+        while let Some(larger) = self.chains[chain as usize].part_of {
+            chain = larger;
         }
-        no
+        chain
+    }
+
+    /// Puts `successor` at the end of the chains of the units that it replaces.
+    pub(super) fn chain_up(&mut self, successor: UnitNo, replaced: &[UnitNo]) {
+        let members = || replaced.iter().copied().chain([successor]);
+        let mut wholes: Vec<ChainNo> =
+            members().filter_map(|no| self.slot(no).chain).map(|chain| self.whole(chain)).collect();
+        wholes.sort_unstable();
+        wholes.dedup();
+        let largest = wholes.iter().copied().max_by_key(|chain| self.chains[*chain as usize].length);
+        let whole = largest.unwrap_or_else(|| {
+            self.chains.push_back(Chain { part_of: None, length: 0, latest: successor });
+            ChainNo::try_from(self.chains.len() - 1).expect("fewer chains than units")
+        });
+        let mut length = self.chains[whole as usize].length;
+        for part in wholes.into_iter().filter(|part| *part != whole) {
+            length += self.chains[part as usize].length;
+            self.chains[part as usize].part_of = Some(whole);
+        }
+        for no in members().collect::<Vec<_>>() {
+            if self.slot(no).chain.is_none() {
+                self.units[no as usize].chain = Some(whole);
+                length += 1;
+            }
+        }
+        self.chains[whole as usize] = Chain { part_of: None, length, latest: successor };
     }
 
     /// The number of the agent with this id.

@@ -40,8 +40,8 @@ pub struct FaultyEnvelope {
     pub id: String,
     /// `""` where it could not be read.
     pub agent_id: String,
-    /// `None` where it could not be read or is unknown.
-    pub operation: Option<Operation>,
+    /// `""` where it could not be read; may be unknown.
+    pub operation: String,
     /// `None` where it could not be read.
     pub session_id: Option<String>,
     /// What to answer.
@@ -174,7 +174,7 @@ fn salvage(text: &str, refusal: Refusal) -> FaultyEnvelope {
     FaultyEnvelope {
         id: read("id").to_owned(),
         agent_id: read("agent_id").to_owned(),
-        operation: Operation::from_name(read("operation")),
+        operation: read("operation").to_owned(),
         session_id: map.get("session_id").and_then(Value::as_str).map(str::to_owned),
         refusal,
     }
@@ -346,7 +346,7 @@ mod tests {
     fn echoes_what_could_be_read() {
         let fault = Envelope::parse(&envelope(|m| drop(m.remove("payload")))).unwrap_err();
         assert_eq!((fault.id.as_str(), fault.agent_id.as_str()), ("m-1", "a"));
-        assert_eq!(fault.operation, Some(Operation::Record));
+        assert_eq!(fault.operation, "RECORD");
         for broken in ["", "{", "[]", "7", "\"x\"", "{\"id\":", "nul"] {
             assert_eq!(Envelope::parse(broken).unwrap_err().id, "");
         }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::envelope::check_id;
 use super::error::Refusal;
+use crate::limits;
 
 /// An object of a payload, taken apart key by key. A key that is absent and one that is `null` read the
 /// same; unknown keys are ignored (section 12).
@@ -76,12 +77,12 @@ impl Keys {
         self.id(key)?.ok_or_else(|| self.missing(key, "a non-empty string"))
     }
 
-    /// An optional integer of at least 0.
+    /// An optional integer of at least 0; `5.0` is one too, as some clients write it.
     pub fn count(&mut self, key: &str) -> Result<Option<u64>, Refusal> {
         match self.take(key) {
             None => Ok(None),
             Some(value) => {
-                value.as_u64().map(Some).ok_or_else(|| self.wrong(key, "an integer of at least 0"))
+                integer(&value).map(Some).ok_or_else(|| self.wrong(key, "an integer of at least 0"))
             }
         }
     }
@@ -194,6 +195,15 @@ impl Keys {
             format!("Send {name} as {expected}."),
         )
     }
+}
+
+/// The integer that a number is, where it is one that every JSON reader keeps exactly.
+fn integer(value: &Value) -> Option<u64> {
+    let whole = |number: f64| {
+        (number.fract() == 0.0 && (0.0..limits::EPOCH_CEILING as f64).contains(&number))
+            .then_some(number as u64)
+    };
+    value.as_u64().or_else(|| value.as_f64().and_then(whole))
 }
 
 /// A refused value, short enough for a message.

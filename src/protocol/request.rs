@@ -149,7 +149,7 @@ impl Request {
             Operation::Replay => Self::Replay(replay(&mut keys)?),
             Operation::Retract => Self::Retract(give_up(&mut keys)?),
             Operation::Discard => Self::Discard(give_up(&mut keys)?),
-            Operation::Commit => Self::Commit(Box::new(commit(&mut keys, limits)?)),
+            Operation::Commit => Self::Commit(Box::new(commit(&mut keys, limits, level)?)),
             Operation::Merge
             | Operation::Subscribe
             | Operation::Compact
@@ -403,9 +403,13 @@ fn give_up(keys: &mut Keys) -> Result<GiveUpRequest, Refusal> {
     })
 }
 
-fn commit(keys: &mut Keys, limits: &Limits) -> Result<CommitRequest, Refusal> {
+fn commit(keys: &mut Keys, limits: &Limits, level: u8) -> Result<CommitRequest, Refusal> {
     let memory_unit_id = keys.required_text("memory_unit_id")?.into_boxed_str();
     let confidence = confidence(keys, limits)?;
+    // Given, it replaces the draft's, so it must be whole whatever unit is named.
+    if level >= 1 && confidence.is_some() {
+        check_committed(confidence.as_ref())?;
+    }
     let relations = match keys.take("relations") {
         None => None,
         Some(value) => {

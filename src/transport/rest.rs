@@ -72,7 +72,8 @@ fn envelope<'a>(
 }
 
 fn whole(text: &str) -> Result<Envelope<'_>, Fault> {
-    Envelope::parse(text).map_err(|faulty| Fault::from(faulty.refusal).of(faulty.operation))
+    Envelope::parse(text)
+        .map_err(|faulty| Fault::from(faulty.refusal).of(Operation::from_name(&faulty.operation)))
 }
 
 /// Whether the body is an object without the key `protocol`: the bare payload. What is no object at all is

@@ -147,7 +147,7 @@ impl Drop for Presence {
 /// Where a reply goes: what its envelope echoes of the request.
 struct Address {
     id: Box<str>,
-    operation: Option<Operation>,
+    operation: Cow<'static, str>,
     agent_id: Box<str>,
     session_id: Option<Box<str>>,
 }
@@ -157,14 +157,14 @@ impl Address {
         let owned = |text: &Cow<'_, str>| Box::from(text.as_ref());
         Self {
             id: owned(&envelope.id),
-            operation: Some(envelope.operation),
+            operation: envelope.operation.name().into(),
             agent_id: owned(&envelope.agent_id),
             session_id: envelope.session_id.as_ref().map(owned),
         }
     }
 
     fn unknown() -> Self {
-        Self { id: "".into(), operation: None, agent_id: "".into(), session_id: None }
+        Self { id: "".into(), operation: "".into(), agent_id: "".into(), session_id: None }
     }
 
     fn print(&self, epoch: u64, payload: &RawValue) -> Option<Frame> {
@@ -172,7 +172,7 @@ impl Address {
             protocol: PROTOCOL,
             version: VERSION,
             id: &self.id,
-            operation: self.operation.map_or("", Operation::name),
+            operation: &self.operation,
             agent_id: &self.agent_id,
             session_id: self.session_id.as_deref(),
             epoch,
@@ -278,7 +278,8 @@ impl Talk<'_> {
             Ok(envelope) => envelope,
             Err(faulty) => {
                 let FaultyEnvelope { id, agent_id, operation, session_id, refusal } = *faulty;
-                let (id, agent_id) = (echo(id), echo(agent_id));
+                let (id, agent_id, operation) =
+                    (echo(id), echo(agent_id), echo(operation).into_string().into());
                 let address = Address { id, operation, agent_id, session_id: session_id.map(echo) };
                 return Err(Place { address, outcome: Outcome::Refused(Box::new(refusal)) });
             }
@@ -371,7 +372,10 @@ fn print(address: &Address, answer: Answer) -> Option<Frame> {
     let answer = bounded(answer);
     match answer.outcome {
         Ok(payload) => address.print(answer.epoch, &payload),
-        Err(refusal) => address.print(answer.epoch, &to_raw_value(&refusal.body(address.operation)).ok()?),
+        Err(refusal) => address.print(
+            answer.epoch,
+            &to_raw_value(&refusal.body(Operation::from_name(&address.operation))).ok()?,
+        ),
     }
 }
 

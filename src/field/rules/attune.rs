@@ -27,7 +27,8 @@ pub struct Answer<'a> {
 #[derive(Serialize)]
 struct Scoped<'a> {
     memory_unit: Shown<'a>,
-    relevance_score: f64,
+    /// As ranked, not rounded: a shown tie must be a tie, or the newer unit would not come first in it.
+    relevance_score: f32,
     relevance_reason: String,
     format: &'static str,
 }
@@ -141,12 +142,7 @@ fn scoped<'a>(world: &'a World, ranked: Ranked, request: &AttuneRequest) -> Scop
             (Shown::Unit(unit), "summary")
         }
     };
-    Scoped { memory_unit, relevance_score: round(ranked.score), relevance_reason: ranked.reason, format }
-}
-
-/// Four places are enough to tell units apart, and rounding keeps the order.
-fn round(score: f32) -> f64 {
-    (f64::from(score) * 10_000.0).round() / 10_000.0
+    Scoped { memory_unit, relevance_score: ranked.score, relevance_reason: ranked.reason, format }
 }
 
 fn kind(kind: MemoryType) -> Kind {

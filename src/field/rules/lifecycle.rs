@@ -61,7 +61,8 @@ pub(in super::super) fn retract(ground: &Ground<'_>, request: &GiveUpRequest) ->
         UnitStatus::Retracted => {}
         status if status.is_live() => {
             events.push(Event::Retracted { memory_unit_id: slot.id, reason: request.reason.clone() });
-            let why = |left: UnitId| format!("{left} was retracted by its author: {}", request.reason);
+            let reason = super::excerpt(&request.reason, relate::SAID);
+            let why = |left: UnitId| format!("{left} was retracted by its author: {reason}");
             relate::settle(ground, no, Strategy::Authority, why, &mut Vec::new(), &mut events);
         }
         UnitStatus::Draft => {

@@ -13,8 +13,8 @@ use super::super::state::{AgentNo, ConflictNo, Entity, Slot, UnitNo, World};
 use super::replay_words::{Weight, account, describe};
 use crate::limits::REPLAY_SUMMARY_EVENTS_MAX;
 use crate::protocol::{
-    ConflictId, Cursor, ErrorCode, MemoryType, Mode, Refusal, ReplayDepth, ReplayRequest, ReplayTarget,
-    Replayed, SYSTEM, UnitId, UnitStatus,
+    ConflictId, Cursor, ErrorCode, MemoryType, Mode, Refusal, ReplayDepth, ReplayEvent, ReplayRequest,
+    ReplayTarget, Replayed, SYSTEM, UnitId, UnitStatus,
 };
 
 /// The log, as REPLAY reads it.
@@ -39,11 +39,8 @@ pub fn replay(
     request: &ReplayRequest,
 ) -> Result<Replayed, Refusal> {
     let as_of = request.as_of_epoch.unwrap_or(u64::MAX);
-    let most = match request.depth {
-        ReplayDepth::Summary => usize::MAX,
-        _ => policy.limits.replay_events,
-    };
-    let mut walk = Walk { world, chronicle, policy, asker, as_of, most, told: BTreeMap::new() };
+    let depth = request.depth;
+    let mut walk = Walk { world, chronicle, policy, asker, as_of, depth, listed: 0, told: BTreeMap::new() };
     match request.target_type {
         ReplayTarget::MemoryUnit => walk.unit(&request.target_id, None)?,
         ReplayTarget::Decision => walk.unit(&request.target_id, Some(MemoryType::Decision))?,
@@ -61,7 +58,7 @@ pub fn replay(
 /// An event that belongs to the timeline, in words.
 pub(super) struct Told {
     pub weight: Weight,
-    pub event: crate::protocol::ReplayEvent,
+    pub event: ReplayEvent,
 }
 
 fn answer(
@@ -80,24 +77,37 @@ fn answer(
     let summary = account(request, &told, &agents_involved);
     let key = told.values().filter(|told| told.weight >= Weight::Key).count();
     let least = match request.depth {
-        ReplayDepth::FullTrace => Weight::Minor,
         ReplayDepth::Summary if key > REPLAY_SUMMARY_EVENTS_MAX => Weight::Turning,
-        ReplayDepth::Detailed | ReplayDepth::Summary => Weight::Key,
+        depth => least_listed(depth),
     };
     let timeline: Vec<_> =
         told.into_values().filter(|told| told.weight >= least).map(|told| told.event).collect();
-    // 60 bytes stand for the keys and punctuation of an event.
-    let bytes: usize = timeline.iter().map(|e| e.description.len() + e.agent_id.len() + 160).sum();
-    if timeline.len() > policy.limits.replay_events || bytes > policy.limits.replay_bytes {
+    if timeline.len() > policy.limits.replay_events || json_bytes(&timeline) > policy.limits.replay_bytes {
         return Err(too_large(policy, request.depth));
     }
     Ok(Replayed { status: "ok".to_owned(), timeline, summary, agents_involved, total_events })
 }
 
+/// The least weight of an event that a depth lists.
+fn least_listed(depth: ReplayDepth) -> Weight {
+    match depth {
+        ReplayDepth::FullTrace => Weight::Minor,
+        ReplayDepth::Detailed | ReplayDepth::Summary => Weight::Key,
+    }
+}
+
+/// How long the timeline is once it is written.
+fn json_bytes(timeline: &[ReplayEvent]) -> usize {
+    serde_json::to_vec(timeline).map_or(usize::MAX, |text| text.len())
+}
+
 fn too_large(policy: &Policy, depth: ReplayDepth) -> Refusal {
     let advice = match depth {
         ReplayDepth::Summary => "Replay a smaller target: one unit, decision or task of it.",
-        _ => "Retry with depth \"summary\", or replay one unit, decision or task of it.",
+        ReplayDepth::Detailed => "Retry with depth \"summary\", or replay one unit, decision or task of it.",
+        ReplayDepth::FullTrace => {
+            "Retry with depth \"detailed\" or \"summary\", or replay one unit, decision or task of it."
+        }
     };
     let limits = &policy.limits;
     Refusal::new(
@@ -136,7 +146,9 @@ struct Walk<'a> {
     policy: &'a Policy,
     asker: AgentNo,
     as_of: u64,
-    most: usize,
+    depth: ReplayDepth,
+    /// How many of the events told so far the depth lists.
+    listed: usize,
     told: BTreeMap<Cursor, Told>,
 }
 
@@ -176,7 +188,9 @@ impl Walk<'_> {
                 let own = match event {
                     Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes } => {
                         if unit.id == id {
-                            self.lead_on(unit, supersedes, reached, queue);
+                            if self.stands_so(no, unit) {
+                                self.lead_on(unit, supersedes, reached, queue);
+                            }
                         } else if reached == Reached::Chain && supersedes.contains(&id) {
                             self.queue(unit.id, Reached::Chain, queue);
                         }
@@ -211,6 +225,14 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a unit, at the moment that is replayed, is as this event tells it: what a draft related to
+    /// before its COMMIT said otherwise is no relation of the unit, and its author's alone.
+    fn stands_so(&self, no: UnitNo, told: &crate::protocol::Unit) -> bool {
+        let slot = self.world.slot(no);
+        let committed = slot.unit.mode == Mode::Committed && slot.epoch <= self.as_of;
+        told.mode == Mode::Committed || !committed
     }
 
     /// Queues what a unit replaced and what it relates to.
@@ -338,8 +360,10 @@ impl Walk<'_> {
     /// Whether the asker may see a unit, at the moment that is replayed: a unit is everyone's from its commit.
     fn shows(&self, slot: &Slot) -> bool {
         let own = slot.author == self.asker;
-        let shared = self.policy.shared_drafts && slot.status == UnitStatus::Draft;
-        let public = slot.mode == Mode::Committed && slot.epoch <= self.as_of;
+        let committed = slot.mode == Mode::Committed;
+        let public = committed && slot.epoch <= self.as_of;
+        // What is committed by now was a draft like any other before.
+        let shared = self.policy.shared_drafts && (committed || slot.status == UnitStatus::Draft);
         slot.id.epoch <= self.as_of && (own || shared || public)
     }
 
@@ -349,9 +373,12 @@ impl Walk<'_> {
             return Ok(());
         }
         let told = describe(entry, event, subject.map(|slot| &*slot.unit));
-        self.told.insert(Cursor::new(entry.epoch, index), told);
-        if self.told.len() > self.most {
-            return Err(too_large(self.policy, ReplayDepth::FullTrace));
+        let lists = told.weight >= least_listed(self.depth);
+        let new = self.told.insert(Cursor::new(entry.epoch, index), told).is_none();
+        self.listed += usize::from(new && lists);
+        // A summary can still leave out all but the turning points; the others list what there is.
+        if self.depth != ReplayDepth::Summary && self.listed > self.policy.limits.replay_events {
+            return Err(too_large(self.policy, self.depth));
         }
         Ok(())
     }

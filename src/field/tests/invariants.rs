@@ -1,0 +1,61 @@
+//! What holds of every state, however it came about.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::protocol::UnitStatus::{Contested, Superseded};
+
+/// Recounts what the world keeps counted, and checks what its collections say of each other.
+pub fn check(world: &World) {
+    for status in UnitStatus::ALL {
+        let recount = world.units.iter().filter(|slot| slot.status == *status).count() as u64;
+        assert_eq!(world.count(*status), recount, "{status}");
+    }
+    assert_eq!(world.live_by_author.len(), world.agents.len());
+    for (no, kept) in (0..).zip(&world.live_by_author) {
+        let live = world.units.iter().filter(|slot| slot.author == no && slot.status.is_live()).count();
+        assert_eq!(*kept as usize, live, "live units of agent {no}");
+    }
+    timeline(world);
+    conflicts(world);
+    chains(world);
+}
+
+fn timeline(world: &World) {
+    let times: Vec<_> = world.timeline.iter().map(|(epoch, _)| *epoch).collect();
+    assert!(times.is_sorted_by(|a, b| a < b), "ascending: {times:?}");
+    let committed = world.units.iter().filter(|slot| slot.unit.mode == crate::protocol::Mode::Committed);
+    assert_eq!(world.timeline.len(), committed.count());
+    assert!(world.timeline.iter().all(|&(epoch, no)| world.slot(no).epoch == epoch));
+    assert!(world.units.iter().map(|slot| slot.id).is_sorted_by(|a, b| a < b));
+}
+
+fn conflicts(world: &World) {
+    let mut contested = BTreeSet::new();
+    let mut pairs = BTreeSet::new();
+    for (no, conflict) in (0..).zip(&world.conflicts) {
+        assert_eq!(world.unresolved.contains(&no), conflict.is_unresolved());
+        assert_eq!(conflict.resolution.is_some(), !conflict.is_unresolved());
+        if !conflict.is_unresolved() {
+            continue;
+        }
+        let pair = [conflict.unit_a, conflict.unit_b].map(|id| world.find(id).expect("a known unit"));
+        assert!(pair.iter().all(|unit| world.slot(*unit).status.is_live()), "both live: {conflict:?}");
+        assert!(world.slot(pair[0]).epoch < world.slot(pair[1]).epoch, "unit_a is the older one");
+        assert!(pairs.insert([pair[0].min(pair[1]), pair[0].max(pair[1])]), "one a pair");
+        contested.extend(pair);
+    }
+    for (no, slot) in (0..).zip(&world.units) {
+        assert_eq!(slot.status == Contested, contested.contains(&no), "{}", slot.id);
+        assert_eq!(world.open_disputes.contains_key(&no), contested.contains(&no), "{}", slot.id);
+    }
+}
+
+fn chains(world: &World) {
+    for (no, slot) in (0..).zip(&world.units) {
+        let latest = world.latest(no);
+        assert_eq!(latest != no, slot.status == Superseded, "{}", slot.id);
+        assert_ne!(world.slot(latest).status, Superseded, "a chain has an end");
+        assert!(latest == no || world.slot(latest).epoch > slot.epoch, "a successor is younger");
+    }
+}

@@ -1,0 +1,363 @@
+//! The rules, tested through the one door that the heart has: messages in, verdicts out.
+//!
+//! The [`Stage`] is a Field without a hub: it decides, applies, keeps entries as the texts that the log keeps,
+//! and answers reads from them. One file per subject; [`model`] is a second reading of the specification that
+//! random operations are held against.
+
+mod agents;
+mod attune;
+mod census;
+mod clock;
+mod conflicts;
+mod detect;
+mod drafts;
+mod idempotency;
+mod invariants;
+mod levels;
+mod lifecycle;
+mod log_lines;
+mod model;
+mod order;
+mod random;
+mod record;
+mod refusals;
+mod replay;
+mod replay_bounds;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
+use crate::relevance::{Document, Index};
+
+/// A message before it is sent.
+#[derive(Clone)]
+struct Saying {
+    agent: String,
+    operation: &'static str,
+    payload: Value,
+    id: Option<String>,
+    epoch: u64,
+    session: Option<&'static str>,
+    connection: Option<u64>,
+}
+
+fn saying(agent: &str, operation: &'static str, payload: Value) -> Saying {
+    Saying { agent: agent.into(), operation, payload, id: None, epoch: 0, session: None, connection: None }
+}
+
+impl Saying {
+    fn id(self, id: &str) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
+
+    fn epoch(self, epoch: u64) -> Self {
+        Self { epoch, ..self }
+    }
+
+    fn session(self, session: &'static str) -> Self {
+        Self { session: Some(session), ..self }
+    }
+
+    fn over(self, connection: u64) -> Self {
+        Self { connection: Some(connection), ..self }
+    }
+}
+
+/// What came back: the epoch that the reply shows, and the response or the refusal.
+#[derive(Debug)]
+struct Reply {
+    epoch: u64,
+    outcome: Result<Value, Refusal>,
+}
+
+impl Reply {
+    #[track_caller]
+    fn ok(self) -> Value {
+        self.outcome.expect("the message is answered")
+    }
+
+    #[track_caller]
+    fn refusal(self) -> Refusal {
+        self.outcome.expect_err("the message is refused")
+    }
+
+    #[track_caller]
+    fn code(self) -> ErrorCode {
+        self.refusal().code
+    }
+
+    #[track_caller]
+    fn unit_id(self) -> String {
+        text(&self.ok()["memory_unit_id"])
+    }
+}
+
+/// A Field in memory.
+#[derive(Default)]
+struct Stage {
+    state: State,
+    policy: Policy,
+    /// The log: entries as texts, by epoch.
+    kept: BTreeMap<u64, String>,
+    index: Index,
+    now: u64,
+    sent: u64,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { now: 1_772_361_000_000, ..Self::default() }
+    }
+
+    /// A Field where these agents are registered, each in the role of its own name.
+    fn with_agents(agents: &[&str]) -> Self {
+        let mut stage = Self::new();
+        for agent in agents {
+            stage.join(agent);
+        }
+        stage
+    }
+
+    fn of_level(level: u8) -> Self {
+        let policy = Policy::new("default", level, false, crate::limits::GRACE_MS, Policy::default().limits);
+        Self { policy, ..Self::new() }
+    }
+
+    fn join(&mut self, agent: &str) {
+        self.send(agent, "REGISTER", json!({ "id": agent, "role": agent })).ok();
+    }
+
+    fn send(&mut self, agent: &str, operation: &'static str, payload: Value) -> Reply {
+        self.say(saying(agent, operation, payload))
+    }
+
+    /// Sends a message the way a door and an actor do.
+    fn say(&mut self, saying: Saying) -> Reply {
+        self.now += 1;
+        self.sent += 1;
+        let id = saying.id.unwrap_or_else(|| format!("message {}", self.sent));
+        let envelope = json!({
+            "protocol": "akashik", "version": "0.1.0", "id": id, "operation": saying.operation,
+            "agent_id": saying.agent, "session_id": saying.session, "epoch": saying.epoch,
+            "payload": saying.payload,
+        })
+        .to_string();
+        let message = Message::read(&Envelope::parse(&envelope).expect("an envelope"), &self.policy);
+        let command = Command { at: Timestamp(self.now), connection: saying.connection, message };
+        let reply = match decide(&self.state, &self.policy, &command) {
+            Verdict::Refuse(refusal) => return Reply { epoch: self.state.clock, outcome: Err(refusal) },
+            Verdict::Change(entry) => {
+                let epoch = entry.epoch;
+                self.enter(&entry);
+                Reply { epoch, outcome: Ok(self.first_answer(epoch)) }
+            }
+            Verdict::Repeat { epoch } => Reply { epoch, outcome: Ok(self.first_answer(epoch)) },
+            Verdict::Answer { epoch, reply } => {
+                self.state.clock = epoch;
+                Reply { epoch, outcome: Ok(serde_json::from_str(reply.get()).unwrap()) }
+            }
+            Verdict::Read(read) => {
+                self.state.clock = read.epoch;
+                Reply { epoch: read.epoch, outcome: self.look(&read) }
+            }
+        };
+        self.note_life(&command);
+        reply
+    }
+
+    fn enter(&mut self, entry: &Entry) {
+        apply(&mut self.state, entry);
+        let before = self.kept.insert(entry.epoch, entry.to_json());
+        assert!(before.is_none(), "one entry per epoch");
+    }
+
+    fn first_answer(&self, epoch: u64) -> Value {
+        let entry = Entry::from_json(&self.kept[&epoch]).unwrap();
+        serde_json::from_str(entry.reply.expect("an answered message").get()).unwrap()
+    }
+
+    fn look(&mut self, read: &Read) -> Result<Value, Refusal> {
+        self.catch_up();
+        let world = &self.state.world;
+        match &read.query {
+            Query::Attune(request) => {
+                let answer = attune(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                // As a client gets it: by way of text, where a score is short.
+                Ok(serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap())
+            }
+            Query::Detect(request) => Ok(serde_json::to_value(detect(world, request)).unwrap()),
+            Query::Replay(request) => {
+                let mut chronicle = Kept(&self.kept);
+                replay(world, &mut chronicle, &self.policy, read.asker, request)
+                    .map(|answer| serde_json::to_value(answer).unwrap())
+            }
+        }
+    }
+
+    fn catch_up(&mut self) {
+        for slot in self.state.world.units.skip(self.index.len() as usize).iter() {
+            let unit = &slot.unit;
+            self.index.push(&Document {
+                content: &unit.content,
+                purpose: &unit.intent.purpose,
+                question: unit.intent.question.as_deref(),
+                author: &unit.source.agent_id,
+                role: &unit.source.agent_role,
+            });
+        }
+    }
+
+    fn note_life(&mut self, command: &Command) {
+        let Some(agent) = self.state.world.agent_no(&command.message.agent_id) else { return };
+        self.state.seen(agent, command.at);
+        let Some(connection) = command.connection else { return };
+        if self.state.world.agent(agent).is_active() && !self.state.presence.is_attached(agent, connection) {
+            self.state.presence.attach(agent, connection);
+            if let Some(entry) = connect(&self.state, agent, command.at) {
+                self.enter(&entry);
+            }
+        }
+    }
+
+    fn drop_connection(&mut self, connection: u64) {
+        self.state.presence.detach(connection, Timestamp(self.now));
+    }
+
+    /// Lets time pass, and those fail whose time is over.
+    fn wait(&mut self, milliseconds: u64) {
+        self.now += milliseconds;
+        while let Some(entry) = overdue(&self.state, &self.policy, Timestamp(self.now)) {
+            self.enter(&entry);
+        }
+    }
+
+    /// The state as a restart finds it.
+    fn rebuilt(&self) -> State {
+        self.rebuilt_as_of(u64::MAX)
+    }
+
+    /// The state as it was once the operation at `epoch` was applied.
+    fn rebuilt_as_of(&self, epoch: u64) -> State {
+        let mut state = State::default();
+        for text in self.kept.range(..=epoch).map(|(_, text)| text) {
+            let mut entry = Entry::from_json(text).expect("what was kept can be read");
+            entry.intern(&state.world);
+            apply(&mut state, &entry);
+        }
+        state
+    }
+
+    fn record(&mut self, agent: &str, content: &str) -> String {
+        self.send(agent, "RECORD", finding(content)).unit_id()
+    }
+
+    fn draft(&mut self, agent: &str, content: &str) -> String {
+        self.send(agent, "RECORD", with(finding(content), json!({ "mode": "draft" }))).unit_id()
+    }
+
+    /// A finding of `agent` with relations, `[type, target]` each.
+    fn relate(&mut self, agent: &str, relations: &[[&str; 2]]) -> Reply {
+        self.send(agent, "RECORD", related("related", relations))
+    }
+
+    fn give_up(&mut self, agent: &str, operation: &'static str, unit: &str) -> Reply {
+        self.send(agent, operation, json!({ "memory_unit_id": unit, "reason": "it was wrong" }))
+    }
+
+    fn commit(&mut self, agent: &str, unit: &str) -> Reply {
+        self.send(agent, "COMMIT", json!({ "memory_unit_id": unit }))
+    }
+
+    fn slot(&self, unit: &str) -> &Slot {
+        let no = self.state.world.find(unit.parse().expect("a unit's id")).expect("a known unit");
+        self.state.world.slot(no)
+    }
+
+    #[track_caller]
+    fn status(&self, unit: &str) -> UnitStatus {
+        self.slot(unit).status
+    }
+
+    fn agent_status(&self, agent: &str) -> String {
+        let no = self.state.world.agent_no(agent).expect("a known agent");
+        self.state.world.agent(no).agent.status.to_string()
+    }
+
+    fn conflicts(&mut self, asker: &str) -> Vec<Value> {
+        list(&self.send(asker, "DETECT", json!({ "mode": "list" })).ok()["conflicts"])
+    }
+
+    /// ATTUNE with a wide scope and further keys of it.
+    fn attune(&mut self, agent: &str, scope: Value) -> Value {
+        let scope = with(json!({ "role": "reader", "max_units": 1000 }), scope);
+        self.send(agent, "ATTUNE", json!({ "scope": scope })).ok()
+    }
+
+    fn attuned_ids(&mut self, agent: &str, scope: Value) -> Vec<String> {
+        let mut ids = ids_of(&self.attune(agent, scope));
+        ids.sort();
+        ids
+    }
+
+    fn replay(&mut self, agent: &str, target: [&str; 2], depth: &str) -> Reply {
+        let payload = json!({ "target_type": target[0], "target_id": target[1], "depth": depth });
+        self.send(agent, "REPLAY", payload)
+    }
+}
+
+/// The log that a stage keeps.
+struct Kept<'a>(&'a BTreeMap<u64, String>);
+
+impl Chronicle for Kept<'_> {
+    fn entry(&mut self, epoch: u64) -> Result<Option<Entry>, String> {
+        self.0.get(&epoch).map(|text| Entry::from_json(text).map_err(|error| error.to_string())).transpose()
+    }
+}
+
+fn finding(content: &str) -> Value {
+    json!({
+        "type": "finding", "content": content, "intent": { "purpose": "to know" },
+        "confidence": { "score": 0.5, "reason": "seen" },
+    })
+}
+
+fn related(content: &str, relations: &[[&str; 2]]) -> Value {
+    let relations: Vec<_> =
+        relations.iter().map(|[kind, target]| json!({ "type": kind, "target_id": target })).collect();
+    with(finding(content), json!({ "relations": relations }))
+}
+
+/// `value` with the keys of `more`.
+fn with(mut value: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("an object") };
+    value.as_object_mut().expect("an object").extend(more);
+    value
+}
+
+#[track_caller]
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
+}
+
+#[track_caller]
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().unwrap_or_else(|| panic!("a list, not {value}")).clone()
+}
+
+/// The units of an ATTUNE response, in its order.
+fn ids_of(attuned: &Value) -> Vec<String> {
+    list(&attuned["record"]).iter().map(|scoped| text(&scoped["memory_unit"]["id"])).collect()
+}
+
+/// The events of a REPLAY response as `"<epoch> <type> <agent>"`.
+fn told(replayed: &Value) -> Vec<String> {
+    list(&replayed["timeline"])
+        .iter()
+        .map(|event| {
+            format!("{} {} {}", event["epoch"], text(&event["event_type"]), text(&event["agent_id"]))
+        })
+        .collect()
+}

@@ -1,0 +1,268 @@
+//! Random operations by several agents, whose connections come and go, against the model; and what must hold
+//! of any sequence: the log gives the state back, and the same commands give the same bytes.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::model::{Link, Model};
+use super::*;
+
+const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
+
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Register { agent: usize, role: u8, over: Option<u64> },
+    Deregister { agent: usize, target: usize, over: Option<u64> },
+    Record { agent: usize, over: Option<u64>, draft: bool, links: Vec<(Link, usize)> },
+    Retract { agent: usize, unit: usize },
+    Commit { agent: usize, unit: usize, links: Option<Vec<(Link, usize)>> },
+    Discard { agent: usize, unit: usize },
+    Look { agent: usize, over: Option<u64> },
+    Again,
+    Drop(u64),
+    Wait(u64),
+}
+
+fn links() -> impl Strategy<Value = Vec<(Link, usize)>> {
+    let link = prop_oneof![
+        3 => Just(Link::Supersedes),
+        3 => Just(Link::Contradicts),
+        1 => Just(Link::Informs),
+    ];
+    prop::collection::vec((link, 0..100usize), 0..3)
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    let agent = || 0..AGENTS.len();
+    let over = || prop::option::weighted(0.4, 1..4u64);
+    let unit = || 0..100usize;
+    prop_oneof![
+        3 => (agent(), 0..2u8, over()).prop_map(|(agent, role, over)| Step::Register { agent, role, over }),
+        1 => (agent(), agent(), over())
+            .prop_map(|(agent, target, over)| Step::Deregister { agent, target, over }),
+        12 => (agent(), over(), prop::bool::weighted(0.3), links())
+            .prop_map(|(agent, over, draft, links)| Step::Record { agent, over, draft, links }),
+        3 => (agent(), unit()).prop_map(|(agent, unit)| Step::Retract { agent, unit }),
+        5 => (agent(), unit(), prop::option::weighted(0.3, links()))
+            .prop_map(|(agent, unit, links)| Step::Commit { agent, unit, links }),
+        1 => (agent(), unit()).prop_map(|(agent, unit)| Step::Discard { agent, unit }),
+        2 => (agent(), over()).prop_map(|(agent, over)| Step::Look { agent, over }),
+        2 => Just(Step::Again),
+        2 => (1..4u64).prop_map(Step::Drop),
+        2 => prop_oneof![Just(1_000), Just(29_990), Just(30_000)].prop_map(Step::Wait),
+    ]
+}
+
+/// A stage and the model of it, side by side.
+struct Pair {
+    stage: Stage,
+    model: Model,
+    last: Option<(Saying, usize, u64)>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self { stage: Stage::new(), model: Model::new(AGENTS.len()), last: None }
+    }
+
+    /// Which unit a number means: one of those that there are, or, seldom, none.
+    fn pick(&self, number: usize) -> usize {
+        number % (self.model.units.len() + 1)
+    }
+
+    fn unit_id(&self, unit: usize) -> String {
+        self.model.units.get(unit).map_or_else(|| "mem-999999".to_owned(), |unit| unit.id.clone())
+    }
+
+    fn picked(&self, links: &[(Link, usize)]) -> (Vec<(Link, usize)>, Value) {
+        let picked: Vec<_> = links.iter().map(|&(link, number)| (link, self.pick(number))).collect();
+        let name = |link| match link {
+            Link::Supersedes => "supersedes",
+            Link::Contradicts => "contradicts",
+            Link::Informs => "informs",
+        };
+        let json: Vec<_> = picked
+            .iter()
+            .map(|&(link, unit)| json!({ "type": name(link), "target_id": self.unit_id(unit) }))
+            .collect();
+        (picked, json!(json))
+    }
+
+    /// Sends what the model has already judged, and compares.
+    fn send(&mut self, agent: usize, saying: Saying, expected: Result<(), ErrorCode>) -> Option<Value> {
+        let (connection, is_read) = (saying.connection, saying.operation == "DETECT");
+        let id = format!("m-{}", self.stage.sent);
+        let saying = saying.id(&id);
+        let reply = self.stage.say(saying.clone());
+        assert_eq!(reply.outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.code), expected);
+        if expected.is_ok() {
+            assert_eq!(reply.epoch, self.model.clock + 1);
+            self.model.answered(agent, connection, self.stage.now, is_read);
+            if !is_read {
+                self.last = Some((saying, agent, reply.epoch));
+            }
+        }
+        reply.outcome.ok()
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Register { agent, role, over } => {
+                let expected = self.model.register(*agent, *role);
+                let payload = json!({ "id": AGENTS[*agent], "role": format!("role {role}") });
+                self.send(*agent, via(*agent, "REGISTER", payload, *over), expected);
+            }
+            Step::Deregister { agent, target, over } => {
+                let expected = self.model.deregister(*agent, *target);
+                let saying = via(*agent, "DEREGISTER", json!({ "agent_id": AGENTS[*target] }), *over);
+                let reply = self.send(*agent, saying, expected.map(|_| ()));
+                let status = expected.map(|here| if here { "ok" } else { "not_found" });
+                assert_eq!(reply.map(|reply| text(&reply["status"])).as_deref(), status.ok());
+            }
+            Step::Record { agent, over, draft, links } => {
+                let (picked, relations) = self.picked(links);
+                let expected = self.model.record(*agent, *draft, &picked);
+                let mode = if *draft { "draft" } else { "committed" };
+                let task = [None, Some("t-1"), Some("t-2"), Some("t-1")][(*agent + links.len()) % 4];
+                let intent = json!({ "purpose": "p", "task_id": task });
+                let own = json!({ "mode": mode, "relations": relations, "intent": intent });
+                let payload = with(finding("said"), own);
+                self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
+            }
+            Step::Commit { agent, unit, links } => {
+                let unit = self.pick(*unit);
+                let mut payload = json!({ "memory_unit_id": self.unit_id(unit) });
+                let given = links.as_ref().map(|links| {
+                    let (picked, relations) = self.picked(links);
+                    payload["relations"] = relations;
+                    picked
+                });
+                let expected = self.model.commit(*agent, unit, given.as_deref());
+                self.send(*agent, via(*agent, "COMMIT", payload, None), expected);
+            }
+            Step::Retract { agent, unit } => {
+                let unit = self.pick(*unit);
+                let expected = self.model.retract(*agent, unit);
+                self.give_up(*agent, "RETRACT", unit, expected);
+            }
+            Step::Discard { agent, unit } => {
+                let unit = self.pick(*unit);
+                let expected = self.model.discard(*agent, unit);
+                self.give_up(*agent, "DISCARD", unit, expected);
+            }
+            Step::Look { agent, over } => {
+                let expected = self.model.read(*agent);
+                self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
+            }
+            Step::Again => {
+                let Some((saying, agent, epoch)) = self.last.clone() else { return };
+                let reply = self.stage.say(Saying { connection: None, ..saying });
+                assert_eq!(reply.epoch, epoch);
+                reply.ok();
+                self.model.alive(agent, None, self.stage.now, true);
+            }
+            Step::Drop(connection) => {
+                self.stage.drop_connection(*connection);
+                self.model.drop_connection(*connection, self.stage.now);
+            }
+            Step::Wait(milliseconds) => {
+                self.stage.wait(*milliseconds);
+                self.model.time_passed(self.stage.now);
+            }
+        }
+    }
+
+    fn give_up(
+        &mut self,
+        agent: usize,
+        operation: &'static str,
+        unit: usize,
+        expected: Result<(), ErrorCode>,
+    ) {
+        // What is not there has no id; the model says the same of a unit that is hidden.
+        let payload = json!({ "memory_unit_id": self.unit_id(unit), "reason": "r" });
+        self.send(agent, via(agent, operation, payload, None), expected);
+    }
+
+    fn compare(&self) {
+        let (world, model) = (&self.stage.state.world, &self.model);
+        assert_eq!(self.stage.state.clock, model.clock);
+        let units: Vec<_> =
+            world.units.iter().map(|slot| (slot.id.to_string(), slot.status.name())).collect();
+        let expected: Vec<_> = model.units.iter().map(|unit| (unit.id.clone(), unit.status)).collect();
+        assert_eq!(units, expected);
+        let id = |unit: usize| model.units[unit].id.clone();
+        let conflicts: Vec<_> = world
+            .conflicts
+            .iter()
+            .map(|conflict| {
+                let winner = conflict.resolution.as_ref().and_then(|resolution| resolution.winner_id);
+                let pair = [conflict.unit_a, conflict.unit_b].map(|id| id.to_string());
+                (pair, winner.map(|id| id.to_string()))
+            })
+            .collect();
+        let expected: Vec<_> = model
+            .conflicts
+            .iter()
+            .map(|conflict| ([id(conflict.older), id(conflict.newer)], conflict.winner.map(id)))
+            .collect();
+        assert_eq!(conflicts, expected);
+        for (agent, expected) in AGENTS.iter().zip(&model.agents) {
+            let known = world.agent_no(agent).map_or("", |no| world.agent(no).agent.status.name());
+            assert_eq!(known, expected.status, "{agent}");
+        }
+    }
+}
+
+fn via(agent: usize, operation: &'static str, payload: Value, over: Option<u64>) -> Saying {
+    let session = [None, Some("s-1"), Some("s-2"), Some("s-1")][agent];
+    Saying { connection: over, session, ..saying(AGENTS[agent], operation, payload) }
+}
+
+fn prelude() -> Vec<Step> {
+    vec![
+        Step::Register { agent: 0, role: 0, over: None },
+        Step::Register { agent: 1, role: 0, over: Some(1) },
+        Step::Register { agent: 2, role: 1, over: Some(2) },
+    ]
+}
+
+/// A Field after random operations.
+pub(super) fn stage_after(steps: &[Step]) -> Stage {
+    let mut pair = Pair::new();
+    prelude().iter().chain(steps).for_each(|step| pair.take(step));
+    pair.stage
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_field_agrees_with_the_model(steps in prop::collection::vec(step(), 1..80)) {
+        let mut pair = Pair::new();
+        for step in prelude().iter().chain(&steps) {
+            pair.take(step);
+            pair.compare();
+            super::invariants::check(&pair.stage.state.world);
+        }
+        let rebuilt = pair.stage.rebuilt();
+        prop_assert!(rebuilt.world == pair.stage.state.world, "the log gives the world back");
+        prop_assert!(rebuilt.ledger == pair.stage.state.ledger, "the log gives the ledger back");
+    }
+
+    #[test]
+    fn the_same_commands_give_the_same_bytes(steps in prop::collection::vec(step(), 1..40)) {
+        prop_assert_eq!(stage_after(&steps).kept, stage_after(&steps).kept);
+    }
+
+    #[test]
+    fn any_score_and_any_text_come_back_from_the_log_as_they_were(score in 0.0..=1.0f64, content in ".*\\S.*") {
+        let mut stage = Stage::with_agents(&["ada"]);
+        let confidence = json!({ "score": score, "reason": content });
+        let unit = stage.send("ada", "RECORD", with(finding(&content), json!({ "confidence": confidence })));
+        let unit = unit.unit_id();
+        prop_assert!(stage.rebuilt().world == stage.state.world);
+        prop_assert_eq!(stage.slot(&unit).unit.confidence.as_ref().unwrap().score, Some(score));
+        prop_assert_eq!(&*stage.slot(&unit).unit.content, content.as_str());
+    }
+}
