@@ -64,6 +64,7 @@ pub async fn status(hub: &Hub, field: &Field) -> Result<Response, Fault> {
         other => Map::from_iter([("state".to_owned(), other)]),
     };
     for (key, value) in [
+        ("epoch", json!(field.clock())),
         ("connections", json!(hub.sessions().count(Door::WebSocket, field.name()))),
         ("log_entries", json!(log.entries)),
         ("log_bytes", json!(log.bytes)),

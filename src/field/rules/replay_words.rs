@@ -72,8 +72,10 @@ fn sentence(event: &Event) -> (Weight, String) {
         Event::ConflictCreated { conflict } => (
             Weight::Turning,
             format!(
-                "Explicit conflict created from contradicts relation: {} against {}",
-                conflict.unit_b, conflict.unit_a
+                "Explicit conflict created from contradicts relation: {} against {}. {}",
+                conflict.unit_b,
+                conflict.unit_a,
+                excerpt(&conflict.description, 2 * EXCERPT)
             ),
         ),
         Event::Merged { resolution, .. } => {
