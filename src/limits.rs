@@ -30,11 +30,23 @@ pub const MAX_UNITS_MAX: u64 = 1_000;
 /// Most conflicts in an ATTUNE response (section 7).
 pub const ATTUNE_CONFLICTS_MAX: usize = 100;
 
+/// Most unresolved conflicts of one unit: the operation that ends the unit settles them all at once.
+pub const OPEN_CONFLICTS_MAX: usize = 1_000;
+
+/// Most conflicts that one answer lists beside ATTUNE's.
+pub const CONFLICTS_LISTED_MAX: usize = 10_000;
+
+/// Most inbound relations that are shown with a unit, the newest.
+pub const INBOUND_SHOWN_MAX: usize = 1_000;
+
 /// Most events in a REPLAY response (section 7). Configurable.
 pub const REPLAY_EVENTS_MAX: usize = 10_000;
 
 /// Largest REPLAY response (section 7). Configurable.
 pub const REPLAY_MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Most log entries that one REPLAY reads, whatever its depth: it bounds the time and memory of a read.
+pub const REPLAY_ENTRIES_MAX: usize = 100_000;
 
 /// Longest timeline that `summary` depth lists in full; above it only the turning points are listed, so
 /// that the depth that is suggested after `REPLAY_TOO_LARGE` stays readable.
@@ -62,6 +74,14 @@ pub const ACTOR_TURN: usize = 256;
 /// Most entries in one transaction: bounds its time and its memory.
 pub const BATCH_ENTRIES_MAX: usize = 4_096;
 
+/// Bytes of messages that may wait for a Field's actor, and bytes of entries in one transaction: a few large
+/// messages are as much as many small ones.
+pub const ACTOR_QUEUE_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Reads of a Field that may wait for the pool or be computed; beyond it `OVERLOADED` is answered, since each
+/// holds on to a view of the world.
+pub const READS_MAX: usize = 1_024;
+
 /// How long a door waits for room in the actor's queue before it answers `OVERLOADED`.
 pub const QUEUE_PATIENCE_MS: u64 = 5_000;
 
@@ -74,8 +94,9 @@ pub const IN_FLIGHT_MAX: usize = 256;
 /// Invalid frames in a row after which a WebSocket connection is closed (wire, section 2).
 pub const BAD_FRAMES_MAX: u32 = 20;
 
-/// WebSocket outbound bound per connection (wire, section 2).
-pub const OUTBOX_MAX_BYTES: usize = 4 * 1024 * 1024;
+/// Reads of one WebSocket connection that may be in flight: each may come to [`REPLY_MAX_BYTES`], so this bounds
+/// what a peer that does not read can make the hub hold.
+pub const READS_IN_FLIGHT_MAX: usize = 4;
 
 /// How often the hub pings a WebSocket peer (wire, section 2). Configurable.
 pub const HEARTBEAT_MS: u64 = 20_000;
@@ -101,11 +122,14 @@ pub const BODY_TIMEOUT_MS: u64 = 30_000;
 /// Units, or log lines, that one GET may return.
 pub const PAGE_MAX: usize = 1_000;
 
+/// Bytes after which a page of units or log lines ends early.
+pub const PAGE_MAX_BYTES: usize = 4 * 1024 * 1024;
+
 /// Units, or log lines, that one GET returns when it does not say.
 pub const PAGE_DEFAULT: usize = 100;
 
-/// Largest single reply: what one answer may cost in memory at a door. Far above every useful page.
-pub const REPLY_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Largest single reply: what one answer may cost in memory at a door. Twice the largest REPLAY.
+pub const REPLY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// How much of a refused request's body is read and thrown away, so that the peer gets to read why: closing
 /// with unread bytes would reset the connection under the answer.

@@ -41,9 +41,13 @@ impl Stage {
     }
 
     async fn submit(&self, id: &str, operation: &str, payload: Value) -> Pending {
+        self.submit_at(0, id, operation, payload).await
+    }
+
+    async fn submit_at(&self, epoch: u64, id: &str, operation: &str, payload: Value) -> Pending {
         let text = json!({
             "protocol": "akashik", "version": "0.1.0", "id": id, "operation": operation,
-            "agent_id": "ada", "session_id": null, "epoch": 0, "payload": payload,
+            "agent_id": "ada", "session_id": null, "epoch": epoch, "payload": payload,
         })
         .to_string();
         let message = self.field().read(&Envelope::parse(&text).expect("a valid envelope"));
@@ -51,12 +55,31 @@ impl Stage {
     }
 
     async fn call(&self, id: &str, operation: &str, payload: Value) -> Answer {
-        let pending = self.submit(id, operation, payload).await;
+        self.call_at(0, id, operation, payload).await
+    }
+
+    /// Calls with an epoch that the sender claims to have seen.
+    async fn call_at(&self, epoch: u64, id: &str, operation: &str, payload: Value) -> Answer {
+        let pending = self.submit_at(epoch, id, operation, payload).await;
         tokio::time::timeout(Duration::from_secs(20), pending).await.expect("every message is answered")
     }
 
     async fn record(&self, id: &str) -> Answer {
         self.call(id, "RECORD", finding(id)).await
+    }
+
+    /// Repeats a RECORD until the hub, which looks for the log by itself, can write it again.
+    async fn record_when_it_can(&self, id: &str) -> Answer {
+        let tries = async {
+            loop {
+                let answer = self.record(id).await;
+                if answer.outcome.is_ok() {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), tries).await.expect("writes are served again")
     }
 
     /// The messages that the log really holds, by their ids.
@@ -143,7 +166,7 @@ async fn nobody_is_told_of_what_the_log_does_not_hold() {
             }
             // The Field goes on, and the refused messages can be repeated under their ids.
             for (id, answer) in &answers {
-                let again = stage.record(id).await;
+                let again = stage.record_when_it_can(id).await;
                 if answer.outcome.is_ok() {
                     assert_eq!(again.epoch, answer.epoch, "a repeat gets the first answer");
                 }
@@ -210,17 +233,7 @@ async fn a_full_log_refuses_writes_serves_reads_and_recovers_by_itself() {
     assert_eq!(repeat.epoch, first.epoch, "a repeat is answered although the log is full");
     assert!(stage.field().is_ready().await);
     stage.faults.set_full(false);
-    // The hub looks for space by itself; each try is an event, not a wait of fixed length.
-    let recovered = tokio::time::timeout(Duration::from_secs(20), async {
-        loop {
-            let again = stage.record("m-2").await;
-            if again.outcome.is_ok() {
-                return again;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
-    let again = recovered.await.expect("writes are served again");
+    let again = stage.record_when_it_can("m-2").await;
     stage.check(&BTreeMap::from([("m-1".into(), first), ("m-2".into(), again)]));
 }
 
@@ -269,4 +282,47 @@ async fn a_dropped_caller_cancels_nothing() {
     assert_eq!(stage.kept().len(), 52, "each happened once");
     let lines = stage.field().log_lines(Cursor::default(), 1_000).await.unwrap();
     assert_eq!(lines.len(), 52);
+}
+
+/// A clock far ahead of what is reserved must not leave anybody without an answer when the log fills up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_from_the_future_hangs_nobody_on_a_full_log() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.faults.set_full(true);
+    let ahead = stage.call_at(500_000, "m-1", "RECORD", finding("x")).await;
+    assert_eq!(code(&ahead), Some(ErrorCode::StorageFull));
+    let scope = json!({ "scope": { "role": "x", "max_units": 1 } });
+    for (id, operation, payload) in [
+        ("m-2", "RECORD", finding("x")),
+        ("bad", "RECORD", json!({})),
+        ("look", "ATTUNE", scope.clone()),
+        ("reg-2", "REGISTER", json!({ "id": "ada", "role": "tester", "required_operations": ["MERGE"] })),
+    ] {
+        stage.call(id, operation, payload).await;
+    }
+    let far = stage.call_at(900_000, "look-2", "ATTUNE", scope).await;
+    assert_eq!(code(&far), Some(ErrorCode::StorageFull), "no epoch is shown that is not reserved");
+    let stopped = tokio::time::timeout(Duration::from_secs(10), stage.hub.stop()).await;
+    assert!(stopped.is_ok(), "the hub stops although its log is full");
+}
+
+/// An error that stays must cost neither a hot loop nor the end of the hub.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_stays_is_tried_at_a_walk_and_does_not_keep_the_hub_from_stopping() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.faults.fail_probes(Some(error()));
+    for nth in 1..=1_000 {
+        stage.faults.fail_append(nth, Moment::Before, error());
+    }
+    let before = stage.faults.appends();
+    for at in 0..50 {
+        let refused = stage.call_at(at * 11_000, &format!("m-{at}"), "RECORD", finding("x")).await;
+        assert_eq!(code(&refused), Some(ErrorCode::InternalError));
+    }
+    let attune = json!({ "scope": { "role": "x", "max_units": 10 } });
+    stage.call("look", "ATTUNE", attune).await.outcome.expect("reads are served");
+    let tried = stage.faults.appends() - before;
+    assert!(tried <= 3, "{tried} appends were tried for 50 messages on a log that cannot be written");
+    let stopped = tokio::time::timeout(Duration::from_secs(10), stage.hub.stop()).await;
+    assert!(stopped.is_ok(), "the hub stops although its log cannot be written");
 }

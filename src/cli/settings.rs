@@ -14,7 +14,7 @@ use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
 use crate::config::Config;
-use crate::limits::EPOCH_CEILING;
+use crate::limits::{EPOCH_CEILING, REPLY_MAX_BYTES};
 use crate::protocol::Limits;
 
 /// Who sees drafts.
@@ -252,7 +252,8 @@ impl Settings {
                 self.replay_max_bytes,
                 default.replay_bytes,
                 MESSAGE_BYTES_MIN,
-                BYTES_MAX,
+                // The doors send no more, whatever REPLAY would give.
+                REPLY_MAX_BYTES,
             )?,
             epoch_lead: bounded("epoch_lead", self.epoch_lead, default.epoch_lead, 1, EPOCH_CEILING)?,
         };

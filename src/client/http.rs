@@ -16,11 +16,11 @@ use tokio::net::TcpStream;
 
 use super::address::HubAddress;
 use super::error::ClientError;
-use crate::limits::REPLAY_MAX_BYTES;
+use crate::limits::REPLY_MAX_BYTES;
 use crate::protocol::{Operation, PROTOCOL, RequestEnvelope, VERSION};
 
 /// Largest response taken from a hub.
-const RESPONSE_MAX_BYTES: usize = 4 * REPLAY_MAX_BYTES;
+const RESPONSE_MAX_BYTES: usize = REPLY_MAX_BYTES + 64 * 1024;
 
 /// Who asks which hub.
 #[derive(Debug, Clone)]

@@ -27,15 +27,15 @@ use super::address::HubAddress;
 use super::backoff::Backoff;
 use super::error::ClientError;
 use super::pending::{Pending, Reply};
-use crate::limits::{EPOCH_CEILING, HEARTBEAT_MS, REPLAY_MAX_BYTES, SILENCE_MAX_MS};
+use crate::limits::{EPOCH_CEILING, HEARTBEAT_MS, REPLY_MAX_BYTES, SILENCE_MAX_MS};
 use crate::protocol::{ErrorBody, Operation, PROTOCOL, RequestEnvelope, VERSION};
 
 /// How long one attempt to connect may take.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a closing handshake may take.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
-/// Largest message taken from a hub: its own largest response with room to spare.
-const MESSAGE_IN_MAX_BYTES: usize = 4 * REPLAY_MAX_BYTES;
+/// Largest message taken from a hub: its largest reply, and the envelope around it.
+const MESSAGE_IN_MAX_BYTES: usize = REPLY_MAX_BYTES + 64 * 1024;
 
 type Socket = WebSocketStream<TcpStream>;
 

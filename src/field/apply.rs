@@ -105,6 +105,7 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
         epoch: entry.epoch,
         author,
         chain: None,
+        place: None,
         kind: unit.kind,
         mode: unit.mode,
         status,
@@ -117,11 +118,15 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
     if status.is_live() {
         world.live_by_author[author as usize] += 1;
         publish(world, no, entry.epoch, unit, supersedes);
+    } else {
+        world.offstage.insert((entry.epoch, no));
     }
 }
 
 fn commit(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[UnitId]) {
     let Some(no) = world.find(unit.id) else { return };
+    let drafted = world.slot(no).epoch;
+    world.offstage.remove(&(drafted, no));
     let slot = &mut world.units[no as usize];
     slot.unit = Arc::clone(unit);
     slot.mode = unit.mode;
@@ -133,6 +138,7 @@ fn commit(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
 
 /// What becoming everyone's means for a unit: its place in time, its relations, those it replaces.
 fn publish(world: &mut World, no: UnitNo, epoch: u64, unit: &Unit, supersedes: &[UnitId]) {
+    world.units[no as usize].place = u32::try_from(world.timeline.len()).ok();
     world.timeline.push_back((epoch, no));
     for (at, relation) in (0..).zip(&unit.relations) {
         if let Some(target) = named_unit(relation) {

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::policy::Policy;
 use super::presence::Whereabouts;
-use super::rules::detect_as_json;
 use super::state::{AgentNo, Slot, UnitNo, World};
 use super::visibility::may_see;
+use crate::limits::{CONFLICTS_LISTED_MAX, INBOUND_SHOWN_MAX, PAGE_MAX_BYTES};
 use crate::protocol::{ConflictStatus, Cursor, MemoryType, ShownUnit, UnitStatus};
 
 /// The query of `GET /v1/units`.
@@ -64,13 +64,16 @@ impl World {
         json!({ "agents": agents })
     }
 
-    /// `GET /v1/conflicts`: those in one of the statuses, or the unresolved ones when none is given.
+    /// `GET /v1/conflicts`: those in one of the statuses, or the unresolved ones when none is
+    /// given; of more than [`CONFLICTS_LISTED_MAX`] the newest.
     pub fn conflicts_shown(&self, status: &[ConflictStatus]) -> Value {
         let wanted = |s: ConflictStatus| {
             if status.is_empty() { s != ConflictStatus::Resolved } else { status.contains(&s) }
         };
-        let shown = self.conflicts.iter().map(|c| &**c).filter(|conflict| wanted(conflict.status));
-        json!({ "conflicts": detect_as_json(shown) })
+        let newest = self.conflicts.iter().rev().filter(|conflict| wanted(conflict.status));
+        let mut shown: Vec<_> = newest.take(CONFLICTS_LISTED_MAX).map(|conflict| json!(conflict)).collect();
+        shown.reverse();
+        json!({ "conflicts": shown })
     }
 
     /// `GET /v1/units/{id}`, if there is such a unit and `asker` may see it.
@@ -81,6 +84,7 @@ impl World {
         let mut shown = unit_json(slot);
         let inbound: Vec<_> = self
             .inbound_of(slot.id)
+            .take(INBOUND_SHOWN_MAX)
             .map(|(kind, description, source)| {
                 json!({ "type": kind, "source_id": source.id, "description": description })
             })
@@ -101,29 +105,38 @@ impl World {
     pub fn units_shown(&self, filter: &UnitFilter, asker: Option<&str>, policy: &Policy) -> Value {
         let asker = asker.and_then(|id| self.agent_no(id));
         let after = filter.after.unwrap_or_default();
-        let starts_after = |epoch: u64, no: UnitNo| {
-            filter.after.is_none() || Cursor::new(epoch, self.slot(no).id.number) > after
+        let committed = self.timeline.skip(self.committed_before(after.epoch)).into_iter();
+        // Drafts, also discarded ones, stand in no timeline.
+        let mut offstage = match filter.status {
+            Some(UnitStatus::Draft | UnitStatus::Retracted) => {
+                self.offstage.range((after.epoch, 0)..).copied().collect::<Vec<_>>()
+            }
+            _ => Vec::new(),
         };
-        let drafts = filter.status == Some(UnitStatus::Draft) || filter.status == Some(UnitStatus::Retracted);
-        let in_order: Box<dyn Iterator<Item = (u64, UnitNo)>> = if drafts {
-            // Drafts, also discarded ones, stand in no timeline: look through all units.
-            let mut all: Vec<_> = (0..).zip(&self.units).map(|(no, slot)| (slot.epoch, no)).collect();
-            all.sort_unstable();
-            Box::new(all.into_iter())
-        } else {
-            let from = self.timeline.binary_search_by(|(epoch, _)| {
-                if *epoch < after.epoch { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
-            });
-            Box::new(self.timeline.skip(from.unwrap_or_else(|at| at)).into_iter())
-        };
-        let mut matching = in_order
-            .filter(|&(epoch, no)| starts_after(epoch, no))
-            .filter(|&(_, no)| self.matches(self.slot(no), filter, asker, policy));
-        let page: Vec<_> = matching.by_ref().take(filter.limit.max(1)).collect();
-        let more = matching.next().is_some();
-        let cursor =
-            page.last().filter(|_| more).map(|&(epoch, no)| Cursor::new(epoch, self.slot(no).id.number));
-        let units: Vec<_> = page.iter().map(|&(_, no)| unit_json(self.slot(no))).collect();
+        if !offstage.is_empty() {
+            offstage.extend(committed.clone());
+            offstage.sort_unstable();
+        }
+        let in_order: Box<dyn Iterator<Item = (u64, UnitNo)>> =
+            if offstage.is_empty() { Box::new(committed) } else { Box::new(offstage.into_iter()) };
+        let cursor_of = |epoch: u64, no: UnitNo| Cursor::new(epoch, self.slot(no).id.number);
+        let mut units = Vec::new();
+        let (mut bytes, mut last, mut cursor) = (0, None, None);
+        for (epoch, no) in in_order {
+            let slot = self.slot(no);
+            let is_after = filter.after.is_none() || cursor_of(epoch, no) > after;
+            if !is_after || !self.matches(slot, filter, asker, policy) {
+                continue;
+            }
+            if units.len() >= filter.limit.max(1) || bytes > PAGE_MAX_BYTES {
+                // There is more: go on after the last one of this page.
+                cursor = last;
+                break;
+            }
+            bytes += slot.unit.content.len() + slot.unit.intent.purpose.len();
+            last = Some(cursor_of(epoch, no));
+            units.push(unit_json(slot));
+        }
         json!({ "units": units, "cursor": cursor })
     }
 

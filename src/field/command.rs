@@ -25,6 +25,8 @@ pub struct Message {
     pub key: u128,
     /// Stands for operation and payload: equal for the same JSON whatever its spacing and key order.
     pub digest: u64,
+    /// How much of it arrived, bytes.
+    pub bytes: usize,
     /// The payload, or what is wrong with it.
     pub request: Result<Request, Refusal>,
 }
@@ -57,6 +59,7 @@ impl Message {
             epoch: envelope.epoch,
             key: message_key(&envelope.agent_id, &envelope.id),
             digest,
+            bytes: text.len() + envelope.id.len() + envelope.agent_id.len(),
             request,
         }
     }

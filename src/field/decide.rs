@@ -27,13 +27,6 @@ pub enum Verdict {
         /// Epoch of the entry that holds the first answer.
         epoch: u64,
     },
-    /// It is answered without changing anything (a REGISTER that is rejected).
-    Answer {
-        /// The operation's epoch.
-        epoch: u64,
-        /// The response.
-        reply: Arc<RawValue>,
-    },
     /// It looks: compute the answer from a view of the world taken now.
     Read(Read),
     /// No, and nothing is changed.
@@ -124,12 +117,7 @@ fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refus
         Request::Attune(request) => return read(Query::Attune(request.clone())),
         Request::Detect(request) => return read(Query::Detect(request.clone())),
         Request::Replay(request) => return read(Query::Replay(request.clone())),
-        Request::Register(request) => match rules::register::register(ground, request)? {
-            rules::register::Outcome::Joined(change) => change,
-            rules::register::Outcome::Rejected(reply) => {
-                return Ok(Verdict::Answer { epoch: ground.epoch, reply });
-            }
-        },
+        Request::Register(request) => rules::register::register(ground, request)?,
         Request::Deregister(request) => rules::register::deregister(ground, request),
         Request::Record(request) => rules::record::record(ground, request)?,
         Request::Retract(request) => rules::lifecycle::retract(ground, request)?,
@@ -229,7 +217,7 @@ pub fn connect(state: &State, agent: AgentNo, at: Timestamp) -> Option<Entry> {
 /// The Field's own entry for one agent whose time to return is over (section 4, liveness); call it until it
 /// gives nothing.
 pub fn overdue(state: &State, policy: &Policy, now: Timestamp) -> Option<Entry> {
-    let agent = state.presence.overdue(now, policy.grace_ms).next()?;
+    let agent = state.presence.overdue(now, policy.grace_ms)?;
     let id = Arc::clone(&state.world.agent(agent).agent.id);
     systems(state, now, Event::Failed { agent: id })
 }

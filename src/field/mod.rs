@@ -31,5 +31,5 @@ pub use decide::{Query, Read, Verdict, connect, decide, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
-pub use rules::{Chronicle, attune, detect, replay};
+pub use rules::{Chronicle, Selection, detect, document, replay, select, show};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, UnitNo, World};

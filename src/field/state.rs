@@ -3,6 +3,7 @@
 //! Cloning a [`World`] copies a handful of pointers, so reads get an immutable view of their own while the
 //! actor goes on (law 6). What changes about a unit stands in its [`Slot`]; the unit itself is shared.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use imbl::{HashMap as SharedMap, OrdSet, Vector};
 use super::presence::Presence;
 use crate::limits;
 use crate::protocol::{
-    Agent, AgentStatus, Conflict, ConflictId, MemoryType, Mode, Relation, RelationType, Timestamp, Unit,
-    UnitId, UnitStatus,
+    Agent, AgentStatus, Conflict, ConflictId, MemoryType, Mode, RelationType, Timestamp, Unit, UnitId,
+    UnitStatus,
 };
 
 /// A unit's place in the order in which units came to be, drafts included.
@@ -50,6 +51,8 @@ pub struct Slot {
     pub author: AgentNo,
     /// The chain of supersession that it belongs to, once it replaced something or was replaced.
     pub chain: Option<ChainNo>,
+    /// Its place in the timeline, once it is committed.
+    pub place: Option<u32>,
     /// Its type and mode, here too so that filtering a million units touches none of them.
     pub kind: MemoryType,
     /// Changes once, by COMMIT.
@@ -93,6 +96,8 @@ pub struct World {
     pub chains: Vector<Chain>,
     /// Committed units by the epoch of their commit.
     pub timeline: Vector<(u64, UnitNo)>,
+    /// Units that stand in no timeline: drafts, and drafts that were discarded; by epoch.
+    pub offstage: OrdSet<(u64, UnitNo)>,
     /// All agents that ever registered.
     pub agents: Vector<Arc<AgentRecord>>,
     agent_numbers: SharedMap<Arc<str>, AgentNo>,
@@ -131,6 +136,14 @@ impl World {
     pub fn find(&self, id: UnitId) -> Option<UnitNo> {
         let at = self.units.binary_search_by(|slot| slot.id.cmp(&id)).ok()?;
         UnitNo::try_from(at).ok()
+    }
+
+    /// How many units were committed before an epoch: where the timeline goes on from it.
+    pub fn committed_before(&self, epoch: u64) -> usize {
+        let place = self.timeline.binary_search_by(|(committed, _)| {
+            if *committed < epoch { Ordering::Less } else { Ordering::Greater }
+        });
+        place.unwrap_or_else(|at| at)
     }
 
     /// The unit that now stands for this one: itself, or the end of its chain of supersession.
@@ -191,19 +204,14 @@ impl World {
         ConflictNo::try_from(at).ok()
     }
 
-    /// Where a relation's target text names an existing unit, its number.
-    pub fn target_of(&self, relation: &Relation) -> Option<UnitNo> {
-        self.find(relation.target_id.parse().ok()?)
-    }
-
     /// How many units stand in a status.
     pub fn count(&self, status: UnitStatus) -> u64 {
         self.by_status[status as usize]
     }
 
-    /// The relations that point at a unit: kind, description and source.
+    /// The relations that point at a unit, the newest first: kind, description and source.
     pub fn inbound_of(&self, id: UnitId) -> impl Iterator<Item = (RelationType, Option<&str>, &Slot)> {
-        self.inbound.get(&id).into_iter().flatten().map(|&(source, at)| {
+        self.inbound.get(&id).into_iter().flat_map(|of| of.iter().rev()).map(|&(source, at)| {
             let slot = self.slot(source);
             let relation = &slot.unit.relations[at as usize];
             (relation.kind, relation.description.as_deref(), slot)

@@ -15,27 +15,32 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Answer;
 use super::index::SharedIndex;
-use super::metrics::Metrics;
+use super::metrics::{Metrics, OK};
 use super::reads::Reads;
 use super::restore::Restored;
 use super::view::View;
-use super::waiting::{Computation, Queue, Then, Waiting, storage_refusal, unreadable_refusal};
+use super::waiting::{
+    Computation, Queue, Then, Waiting, overloaded_refusal, storage_refusal, unreadable_refusal,
+};
 use super::writer::{Done, Job};
 use crate::field::{
     AgentNo, Command, Entry, Message, Policy, State, Verdict, World, apply, connect, decide, overdue,
 };
-use crate::limits::{ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
+use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
 use crate::protocol::{Refusal, Timestamp};
 
 /// How often the actor looks at what only time changes: agents overdue, space on the disk.
 const TICK: Duration = Duration::from_millis(500);
 
+/// Room in the queue, by bytes; given back when the message has been decided.
+pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
+
 /// What reaches the actor.
 #[derive(Debug)]
 pub(super) enum Call {
     /// A message, the connection it came over, and where its answer goes.
-    Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
+    Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
     /// A connection ended.
     Detach(u64),
     /// Are you there? Answers whether the log is open.
@@ -49,8 +54,8 @@ pub(super) enum Call {
 enum Mode {
     /// Reads and writes are served.
     Open,
-    /// There is no space: reads are served, writes refused.
-    Full(Refusal),
+    /// A commit failed, for want of space or worse: reads are served, writes refused, until a probe succeeds.
+    ReadOnly(Refusal),
     /// The state is being read back; nothing is decided meanwhile.
     Reloading(Refusal),
     /// The log cannot even be read: everything is refused until it can.
@@ -94,6 +99,8 @@ pub(super) struct Actor {
     state: State,
     mode: Mode,
     gathered: Vec<Arc<Entry>>,
+    /// Bytes of the messages whose entries are gathered.
+    gathered_bytes: usize,
     waiting: Queue,
     in_flight: Option<InFlight>,
     /// Whether the log thread works on anything.
@@ -112,6 +119,7 @@ impl Actor {
         Self {
             mode: Mode::Open,
             gathered: Vec::new(),
+            gathered_bytes: 0,
             waiting: Queue::default(),
             in_flight: None,
             log_busy: false,
@@ -142,6 +150,7 @@ impl Actor {
                     Some(done) => self.log_answered(done),
                     None => break self.log_thread_died(),
                 },
+                _ = tick.tick() => self.time_passed(),
                 taken = self.parts.calls.recv_many(&mut calls, ACTOR_TURN), if takes_calls => {
                     if taken == 0 {
                         break;
@@ -150,7 +159,6 @@ impl Actor {
                         self.take(call);
                     }
                 }
-                _ = tick.tick() => self.time_passed(),
             }
             self.release_ready();
         }
@@ -162,6 +170,7 @@ impl Actor {
         self.stopping.is_none()
             && !matches!(self.mode, Mode::Reloading(_))
             && self.gathered.len() < BATCH_ENTRIES_MAX
+            && self.gathered_bytes < ACTOR_QUEUE_MAX_BYTES
             && self.waiting.len() < 4 * BATCH_ENTRIES_MAX
     }
 
@@ -171,13 +180,16 @@ impl Actor {
 
     fn take(&mut self, call: Call) {
         match call {
-            Call::Message { message, connection, to } => self.message(*message, connection, to),
+            Call::Message { message, connection, to, room } => {
+                self.message(*message, connection, to);
+                drop(room);
+            }
             Call::Detach(connection) => {
                 self.state.presence.detach(connection, Timestamp::now());
                 self.publish();
             }
             Call::Ping(to) => {
-                let _ = to.send(matches!(self.mode, Mode::Open | Mode::Full(_)));
+                let _ = to.send(matches!(self.mode, Mode::Open | Mode::ReadOnly(_)));
             }
             Call::Stop(to) => self.stopping = Some(to),
         }
@@ -187,65 +199,73 @@ impl Actor {
         let operation = message.operation;
         let command = Command { at: Timestamp::now(), connection, message };
         let verdict = match &self.mode {
-            Mode::Broken(refusal) | Mode::Reloading(refusal) => Verdict::Refuse(refusal.clone()),
-            Mode::Open | Mode::Full(_) => decide(&self.state, &self.parts.policy, &command),
-        };
-        let verdict = match (&self.mode, verdict) {
-            (Mode::Full(refusal), Verdict::Change(_)) => Verdict::Refuse(refusal.clone()),
-            // Reads need epochs of their own; those reserved before the disk filled up are soon used up.
-            (Mode::Full(refusal), Verdict::Read(read)) if read.epoch > self.reserved => {
-                Verdict::Refuse(refusal.clone())
+            Mode::Open => decide(&self.state, &self.parts.policy, &command),
+            Mode::ReadOnly(refusal) => match decide(&self.state, &self.parts.policy, &command) {
+                Verdict::Change(_) => Verdict::Refuse(refusal.clone()),
+                // Reads need epochs of their own; those that were reserved before may be used up.
+                Verdict::Read(read) if read.epoch > self.reserved => Verdict::Refuse(refusal.clone()),
+                verdict => verdict,
+            },
+            Mode::Broken(refusal) | Mode::Reloading(refusal) => {
+                // Nothing is decided, so there is nothing to wait for.
+                let _ = to.send(Answer { epoch: self.shown_clock(), outcome: Err(refusal.clone()) });
+                return;
             }
-            (_, verdict) => verdict,
         };
-        let outcome = match &verdict {
-            Verdict::Refuse(refusal) => refusal.code.name(),
-            _ => "ok",
+        let (shows, then) = self.carry_out(verdict, command.message.bytes);
+        let refusal = match &then {
+            Then::Answer(answer) => answer.outcome.as_ref().err(),
+            _ => None,
         };
+        let outcome = refusal.map_or(OK, |refusal| refusal.code.name());
         self.parts.metrics.operation(&self.parts.name, operation, outcome);
-        self.carry_out(verdict, &command, to);
+        let lives = refusal.is_none();
+        self.waiting.push(Waiting { entry: self.state.world.last_epoch, shows, to, then });
+        if lives {
+            self.note_life(&command);
+        }
     }
 
-    fn carry_out(&mut self, verdict: Verdict, command: &Command, to: oneshot::Sender<Answer>) {
-        let refused = matches!(verdict, Verdict::Refuse(_));
-        let mut shows = self.state.clock;
-        let then = match verdict {
+    /// Does what was decided; tells the greatest epoch that the reply shows, and how it is made.
+    fn carry_out(&mut self, verdict: Verdict, bytes: usize) -> (u64, Then) {
+        let refusal = match verdict {
             Verdict::Change(entry) => {
-                let reply = entry.reply.clone();
-                shows = entry.epoch;
+                let (epoch, reply) = (entry.epoch, entry.reply.clone());
+                self.gathered_bytes += bytes;
                 self.enter(entry);
-                match reply {
-                    Some(reply) => Then::Answer(Answer { epoch: shows, outcome: Ok(reply) }),
-                    None => Then::Recall { epoch: shows },
+                let answered = |reply| Then::Answer(Answer { epoch, outcome: Ok(reply) });
+                return (epoch, reply.map_or(Then::Recall { epoch }, answered));
+            }
+            Verdict::Repeat { epoch } => return (epoch, Then::Recall { epoch }),
+            Verdict::Read(read) => match self.parts.reads.begin() {
+                Some(begun) => {
+                    self.state.clock = read.epoch;
+                    let (epoch, world) = (read.epoch, self.state.world.clone());
+                    let index = Arc::clone(&self.parts.index);
+                    return (
+                        epoch,
+                        Then::Compute(Box::new(Computation { read, world, index, _begun: begun })),
+                    );
                 }
-            }
-            Verdict::Repeat { epoch } => Then::Recall { epoch },
-            Verdict::Answer { epoch, reply } => {
-                self.state.clock = epoch;
-                shows = epoch;
-                Then::Answer(Answer { epoch, outcome: Ok(reply) })
-            }
-            Verdict::Read(read) => {
-                self.state.clock = read.epoch;
-                shows = read.epoch;
-                let world = self.state.world.clone();
-                Then::Compute(Box::new(Computation { read, world, index: Arc::clone(&self.parts.index) }))
-            }
-            Verdict::Refuse(refusal) => Then::Answer(Answer { epoch: shows, outcome: Err(refusal) }),
+                None => overloaded_refusal(),
+            },
+            Verdict::Refuse(refusal) => refusal,
         };
-        let entry = self.state.world.last_epoch;
-        self.waiting.push(Waiting { entry, shows, to, then });
-        if !refused {
-            self.note_life(command);
-        }
+        // A refusal takes no epoch; it shows no more of the clock than may be shown.
+        let epoch = self.shown_clock();
+        (epoch, Then::Answer(Answer { epoch, outcome: Err(refusal) }))
     }
 
     /// The sender lives; and if it came over a connection, it holds one.
     fn note_life(&mut self, command: &Command) {
-        let Some(agent) = self.state.world.agent_no(&command.message.agent_id) else { return };
+        let world = &self.state.world;
+        let Some(agent) = world.agent_no(&command.message.agent_id) else { return };
+        let record = world.agent(agent);
+        let (active, holder) = (record.is_active(), record.holder);
         self.state.seen(agent, command.at);
-        let Some(connection) = command.connection else { return };
-        if self.state.world.agent(agent).is_active() && !self.state.presence.is_attached(agent, connection) {
+        let Some(connection) = command.connection.filter(|_| active) else { return };
+        // An agent that is attached but no holder lost that entry to a failed commit.
+        if !holder || !self.state.presence.is_attached(agent, connection) {
             self.attach(agent, connection, command.at);
         }
     }
@@ -270,12 +290,17 @@ impl Actor {
         if self.log_busy || !matches!(self.mode, Mode::Open) {
             return;
         }
-        let low = self.state.clock.max(self.waiting.last_shown()) + RESERVE_EPOCHS / 2 > self.reserved;
+        // Nothing waits to show more than the clock, so a mark above it serves everything that waits.
+        let low = match self.stopping {
+            None => self.state.clock + RESERVE_EPOCHS / 2 > self.reserved,
+            Some(_) => self.waiting.len() > 0 && self.state.clock > self.reserved,
+        };
         let reserve = low.then(|| self.state.clock + RESERVE_EPOCHS);
         if self.gathered.is_empty() && reserve.is_none() {
             return;
         }
         let entries = std::mem::take(&mut self.gathered);
+        self.gathered_bytes = 0;
         let last = self.state.world.last_epoch;
         self.in_flight = Some(InFlight { last, reserve, world: self.state.world.clone() });
         self.ask_log(Job::Append { entries, reserve });
@@ -303,11 +328,11 @@ impl Actor {
             Done::Appended { result: Err(error), .. } => self.commit_failed(&error),
             Done::Reserved(Ok(mark)) => self.reserved = self.reserved.max(mark),
             Done::Reserved(Err(error)) => tracing::debug!(%error, "no epochs could be reserved"),
-            Done::Probed(Ok(())) if matches!(self.mode, Mode::Full(_)) => {
-                tracing::info!(field = %self.parts.name, "the log has space again; writes are served");
+            Done::Probed(Ok(())) if matches!(self.mode, Mode::ReadOnly(_)) => {
+                tracing::info!(field = %self.parts.name, "the log can be written again; writes are served");
                 self.mode = Mode::Open;
             }
-            Done::Probed(Err(error)) => tracing::debug!(%error, "the log is still full"),
+            Done::Probed(Err(error)) => tracing::debug!(%error, "the log still cannot be written"),
             Done::Probed(Ok(())) | Done::Released(_) => {}
             Done::Reloaded(outcome) => self.reloaded(*outcome),
         }
@@ -325,26 +350,24 @@ impl Actor {
     }
 
     fn reloaded(&mut self, outcome: Result<Restored, LogError>) {
-        let (Mode::Reloading(refusal) | Mode::Broken(refusal) | Mode::Full(refusal)) = self.mode.clone()
+        let (Mode::Reloading(refusal) | Mode::Broken(refusal) | Mode::ReadOnly(refusal)) = self.mode.clone()
         else {
             return;
         };
         match outcome {
             Ok(Restored { mut state, reserved }) => {
-                // The process goes on: it knows its clock exactly, and who is connected.
-                state.clock = state.clock.max(self.state.clock);
+                // The process goes on: it knows who is connected, and what of the clock was ever shown.
+                state.clock = state.clock.max(self.shown_clock());
                 std::mem::swap(&mut state.presence, &mut self.state.presence);
                 state.presence.resume(&state.world, Timestamp::now());
                 self.durable = state.world.last_epoch;
                 self.reserved = reserved;
                 self.durable_world = state.world.clone();
                 self.state = state;
-                // The old index may know units that never became durable.
-                self.parts.index = Arc::default();
+                // What turned out to be durable is answered as it was decided.
                 self.release_ready();
-                self.waiting.refuse_all(&refusal, self.shown_clock());
-                let full = refusal.code == crate::protocol::ErrorCode::StorageFull;
-                self.mode = if full { Mode::Full(refusal) } else { Mode::Open };
+                self.waiting.face(&self.state.world, &refusal, self.shown_clock());
+                self.mode = Mode::ReadOnly(refusal);
                 self.publish();
             }
             Err(error) => {
@@ -358,7 +381,7 @@ impl Actor {
 
     fn time_passed(&mut self) {
         match &self.mode {
-            Mode::Full(_) if !self.log_busy => {
+            Mode::ReadOnly(_) if !self.log_busy => {
                 let low = self.state.clock + RESERVE_EPOCHS / 2 > self.reserved;
                 let mark = self.state.clock + RESERVE_EPOCHS;
                 // Taking turns: a mark often fits where a row does not.
@@ -368,7 +391,10 @@ impl Actor {
             Mode::Broken(_) if !self.log_busy => self.ask_log(Job::Reload),
             Mode::Open => {
                 let now = Timestamp::now();
-                while let Some(entry) = overdue(&self.state, &self.parts.policy, now) {
+                // Those beyond one batch have their turn at the next tick.
+                while self.gathered.len() < BATCH_ENTRIES_MAX
+                    && let Some(entry) = overdue(&self.state, &self.parts.policy, now)
+                {
                     self.enter(entry);
                 }
                 self.publish();

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imbl::Vector;
-use tokio::sync::{mpsc, oneshot};
+use serde_json::json;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
@@ -24,7 +25,7 @@ use super::view::View;
 use super::writer;
 use super::{INDEX_NICENESS, StartError, step_back};
 use crate::field::{Message, Policy, World, log_lines};
-use crate::limits::{ACTOR_QUEUE, QUEUE_PATIENCE_MS};
+use crate::limits::{ACTOR_QUEUE, ACTOR_QUEUE_MAX_BYTES, PAGE_MAX_BYTES, QUEUE_PATIENCE_MS};
 use crate::log::{Log, LogError};
 use crate::protocol::{Cursor, Envelope, ErrorCode, Refusal, Timestamp};
 
@@ -40,6 +41,8 @@ pub struct Field {
     name: Arc<str>,
     policy: Arc<Policy>,
     calls: mpsc::Sender<Call>,
+    /// What the queue of calls may hold in bytes.
+    room: Arc<Semaphore>,
     published: Arc<Published>,
     reads: Arc<Reads>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
@@ -126,7 +129,8 @@ impl Field {
             indexer,
         };
         tokio::spawn(Actor::new(parts).run());
-        Ok(Self { name, policy, calls, published, reads, threads: Mutex::new(threads) })
+        let room = Arc::new(Semaphore::new(ACTOR_QUEUE_MAX_BYTES));
+        Ok(Self { name, policy, calls, room, published, reads, threads: Mutex::new(threads) })
     }
 
     /// The Field's name.
@@ -145,21 +149,29 @@ impl Field {
     /// or not the answer is waited for.
     pub async fn submit(&self, message: Message, connection: Option<ConnectionId>) -> Pending {
         let (to, answer) = oneshot::channel();
-        let connection = connection.map(|id| id.0);
-        let call = Call::Message { message: Box::new(message), connection, to };
-        let patience = Duration::from_millis(QUEUE_PATIENCE_MS);
-        match self.calls.send_timeout(call, patience).await {
-            Ok(()) => Pending::Submitted { answer, published: Arc::clone(&self.published) },
-            Err(_) => Pending::Answered(Some(Answer {
-                epoch: self.clock(),
-                outcome: Err(Refusal::new(
-                    ErrorCode::Overloaded,
-                    "The Field has more messages waiting than it can take, or is shutting down.",
-                    "Repeat the message under the same id after the time given.",
-                )
-                .with("retry_after_ms", serde_json::json!(1_000))),
-            })),
-        }
+        let hand_over = async {
+            // One message alone may be larger than the whole queue's bound.
+            let bytes = message.bytes.clamp(1, ACTOR_QUEUE_MAX_BYTES) as u32;
+            let room = Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()?;
+            let connection = connection.map(|id| id.0);
+            let call = Call::Message { message: Box::new(message), connection, to, room };
+            self.calls.send(call).await.ok()
+        };
+        let refusal = match tokio::time::timeout(Duration::from_millis(QUEUE_PATIENCE_MS), hand_over).await {
+            Ok(Some(())) => return Pending(Stage::Submitted(answer, Arc::clone(&self.published))),
+            Ok(None) => Refusal::new(
+                ErrorCode::InternalError,
+                "This Field is closed: the hub is shutting down, or its log failed.",
+                "Repeat the message under the same id once the hub is there again.",
+            ),
+            Err(_) => Refusal::new(
+                ErrorCode::Overloaded,
+                "The Field has more messages waiting than it can take.",
+                "Repeat the message under the same id after the time given.",
+            )
+            .with("retry_after_ms", json!(1_000)),
+        };
+        Pending::answered(Answer { epoch: self.clock(), outcome: Err(refusal) })
     }
 
     /// Tells the Field that a connection ended.
@@ -188,28 +200,29 @@ impl Field {
         self.published.view.load_full()
     }
 
-    /// The lines of `GET /v1/log` after a cursor, at most `limit`.
+    /// The lines of `GET /v1/log` after a cursor, at most `limit`, fewer where they are long; none at the end.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` when the log cannot be read.
     pub async fn log_lines(&self, after: Cursor, limit: usize) -> Result<Vec<String>, Refusal> {
         let lines = self.on_log(move |reader| {
-            let mut lines = Vec::new();
+            let mut lines: Vec<String> = Vec::new();
+            let mut bytes = 0;
             let mut fault = None;
             // The entry at the cursor may hold events after it.
             reader.scan(after.epoch.saturating_sub(1), &mut |epoch, body| {
                 let skip = if epoch == after.epoch { after.index as usize + 1 } else { 0 };
                 match log_lines(body) {
-                    Ok(of_entry) => lines.extend(of_entry.into_iter().skip(skip)),
+                    Ok(of_entry) => {
+                        bytes += body.len();
+                        lines.extend(of_entry.into_iter().skip(skip));
+                    }
                     Err(error) => {
                         fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
                     }
                 }
-                if fault.is_some() || lines.len() >= limit {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
+                let full = lines.len() >= limit || bytes > PAGE_MAX_BYTES && !lines.is_empty();
+                if fault.is_some() || full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
             lines.truncate(limit);
             fault.map_or(Ok(lines), Err)
@@ -282,14 +295,12 @@ fn spawn_indexer(
 
 /// An answer on its way; resolves once everything that it tells of is durable.
 #[derive(Debug)]
-pub enum Pending {
-    /// The actor has the message.
-    Submitted {
-        /// Where the answer comes from.
-        answer: oneshot::Receiver<Answer>,
-        /// For the clock, should the answer be lost with the read that computed it.
-        published: Arc<Published>,
-    },
+pub struct Pending(Stage);
+
+#[derive(Debug)]
+enum Stage {
+    /// The actor has the message. The clock is for an answer that is lost with the read that computed it.
+    Submitted(oneshot::Receiver<Answer>, Arc<Published>),
     /// The answer is here, until it is taken.
     Answered(Option<Answer>),
 }
@@ -297,7 +308,7 @@ pub enum Pending {
 impl Pending {
     /// An answer that needs no actor: for doors that must keep it in order with others.
     pub fn answered(answer: Answer) -> Self {
-        Self::Answered(Some(answer))
+        Self(Stage::Answered(Some(answer)))
     }
 }
 
@@ -305,11 +316,11 @@ impl Future for Pending {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        match &mut *self {
-            Self::Submitted { answer, published } => {
+        match &mut self.0 {
+            Stage::Submitted(answer, published) => {
                 Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| lost(published)))
             }
-            Self::Answered(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            Stage::Answered(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
         }
     }
 }

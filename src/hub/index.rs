@@ -1,16 +1,16 @@
 //! The relevance index of one Field, following its units.
 //!
-//! The index is no part of the state: it is a cache over the append-only sequence of units, so it can be
+//! The index is no part of the state: it is a cache over the append-only sequence of commits, so it can be
 //! behind (whoever needs it catches up from its own view) or ahead (a request names its horizon). Nobody in
 //! the actor ever waits for it.
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::field::{Slot, World};
-use crate::relevance::{Document, Index};
+use crate::field::{World, document};
+use crate::relevance::Index;
 
-/// Units indexed under one write lock: short enough that readers hardly wait.
-const STEP: usize = 256;
+/// Bytes of text indexed under one write lock: short enough that readers hardly wait.
+const STEP_BYTES: usize = 128 * 1024;
 
 /// An index that readers share and that any of them brings up to date.
 #[derive(Default)]
@@ -19,38 +19,41 @@ pub(super) struct SharedIndex {
 }
 
 impl SharedIndex {
-    /// Runs `read` with an index that knows at least the units of `world`.
+    /// Runs `read` with an index that knows at least the committed units of `world`.
     pub fn with<R>(&self, world: &World, read: impl FnOnce(&Index) -> R) -> R {
         self.catch_up(world);
-        // A reader that panicked left the index as it was; it is still good.
         read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Indexes what `world` has and the index lacks.
     pub fn catch_up(&self, world: &World) {
-        loop {
-            let known = self.index.read().unwrap_or_else(PoisonError::into_inner).len() as usize;
-            if known >= world.units.len() {
-                return;
-            }
-            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        while self.len() < world.timeline.len() {
+            let mut index = match self.index.write() {
+                Ok(index) => index,
+                Err(poisoned) => {
+                    // A unit was left half entered: start anew rather than go on with it.
+                    let mut index = poisoned.into_inner();
+                    *index = Index::new();
+                    self.index.clear_poison();
+                    index
+                }
+            };
             // Somebody else may have been faster.
-            let known = index.len() as usize;
-            for slot in world.units.skip(known.min(world.units.len())).iter().take(STEP) {
+            let missing = world.timeline.skip((index.len() as usize).min(world.timeline.len()));
+            let mut bytes = 0;
+            for (_, no) in &missing {
+                let slot = world.slot(*no);
                 index.push(&document(slot));
+                bytes += slot.unit.content.len() + slot.unit.intent.purpose.len();
+                if bytes > STEP_BYTES {
+                    break;
+                }
             }
         }
     }
-}
 
-fn document(slot: &Slot) -> Document<'_> {
-    let unit = &slot.unit;
-    Document {
-        content: &unit.content,
-        purpose: &unit.intent.purpose,
-        question: unit.intent.question.as_deref(),
-        author: &unit.source.agent_id,
-        role: &unit.source.agent_role,
+    fn len(&self) -> usize {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).len() as usize
     }
 }
 

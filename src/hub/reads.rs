@@ -1,5 +1,6 @@
 //! The worker pool's side of reads: ATTUNE, DETECT and REPLAY computed, first answers recalled.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -8,7 +9,8 @@ use tokio::sync::oneshot;
 use super::answer::{Answer, Payload};
 use super::index::SharedIndex;
 use super::waiting::{Computation, Then};
-use crate::field::{Chronicle, Entry, Policy, Query, Read, World, attune, detect, replay};
+use crate::field::{Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show};
+use crate::limits::READS_MAX;
 use crate::log::{LogError, LogReader};
 use crate::protocol::{ErrorCode, Refusal};
 
@@ -19,6 +21,18 @@ pub(super) struct Reads {
     /// The connections to the log that are free. Each costs memory, so there are few, and who finds none waits.
     readers: Mutex<Vec<Box<dyn LogReader>>>,
     returned: Condvar,
+    /// Reads that were begun and are not finished.
+    open: AtomicUsize,
+}
+
+/// A read that was begun; finished when this is dropped.
+#[derive(Debug)]
+pub(super) struct Begun(Arc<Reads>);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl std::fmt::Debug for Reads {
@@ -30,7 +44,19 @@ impl std::fmt::Debug for Reads {
 impl Reads {
     /// Reads on this pool, with these connections to the log, at least one.
     pub fn new(pool: Arc<rayon::ThreadPool>, policy: Arc<Policy>, readers: Vec<Box<dyn LogReader>>) -> Self {
-        Self { pool, policy, readers: Mutex::new(readers), returned: Condvar::new() }
+        Self {
+            pool,
+            policy,
+            readers: Mutex::new(readers),
+            returned: Condvar::new(),
+            open: AtomicUsize::new(0),
+        }
+    }
+
+    /// Begins a read, unless there are too many already.
+    pub fn begin(self: &Arc<Self>) -> Option<Begun> {
+        let begun = Begun(Arc::clone(self));
+        (self.open.fetch_add(1, Ordering::Relaxed) < READS_MAX).then_some(begun)
     }
 
     /// Computes something on the pool and gives its answer to whoever asked.
@@ -49,7 +75,7 @@ impl Reads {
             Then::Answer(answer) => answer,
             Then::Recall { epoch } => Answer { epoch, outcome: self.recall(epoch) },
             Then::Compute(computation) => {
-                let Computation { read, world, index } = &*computation;
+                let Computation { read, world, index, _begun: _ } = &*computation;
                 Answer { epoch: read.epoch, outcome: self.compute(read, world, index) }
             }
         }
@@ -58,9 +84,13 @@ impl Reads {
     fn compute(&self, read: &Read, world: &World, index: &SharedIndex) -> Result<Payload, Refusal> {
         let policy = &*self.policy;
         match &read.query {
-            Query::Attune(request) => index
-                .with(world, |index| payload(&attune(world, index, policy, read.epoch, read.asker, request))),
-            Query::Detect(request) => payload(&detect(world, request)),
+            Query::Attune(request) => {
+                // Only the choice needs the index; the writing is done without holding it.
+                let selection =
+                    index.with(world, |index| select(world, index, policy, read.epoch, read.asker, request));
+                payload(&show(world, read.epoch, request, selection))
+            }
+            Query::Detect(request) => payload(&detect(world, request)?),
             Query::Replay(request) => self
                 .with_reader(|reader| {
                     let mut chronicle = FromLog(reader);

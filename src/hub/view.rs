@@ -35,11 +35,6 @@ impl View {
         self.world.units.len()
     }
 
-    /// How many entries the log has.
-    pub fn entries(&self) -> u64 {
-        self.world.entries
-    }
-
     /// `GET /v1/agents`.
     pub fn agents(&self) -> Value {
         self.world.agents_shown(&self.whereabouts)

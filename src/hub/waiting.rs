@@ -6,10 +6,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::answer::Answer;
 use super::index::SharedIndex;
+use super::reads::Begun;
 use crate::field::{Read, World};
 use crate::protocol::{ErrorCode, Refusal};
 
@@ -30,6 +32,8 @@ pub(super) struct Computation {
     pub read: Read,
     pub world: World,
     pub index: Arc<SharedIndex>,
+    /// Counts the read until it is finished.
+    pub _begun: Begun,
 }
 
 /// One reply that waits.
@@ -63,21 +67,40 @@ impl Queue {
         if ready { self.0.pop_front() } else { None }
     }
 
-    /// The greatest epoch that a waiting reply shows.
-    pub fn last_shown(&self) -> u64 {
-        self.0.back().map_or(0, |waiting| waiting.shows)
-    }
-
-    /// Answers everything that waits with a refusal: what it would have told of did not become durable.
+    /// Answers everything that waits with a refusal: what it would have told of is not known to be durable.
     pub fn refuse_all(&mut self, refusal: &Refusal, clock: u64) {
         for waiting in self.0.drain(..) {
             // A door that went away needs no answer.
             let _ = waiting.to.send(Answer { epoch: clock, outcome: Err(refusal.clone()) });
         }
     }
+
+    /// The state was read back as `world`, durable up to `world.last_epoch`: reads look at that instead, repeats
+    /// of what is durable still get their answer, and the rest, whose grounds are gone, is refused.
+    pub fn face(&mut self, world: &World, refusal: &Refusal, clock: u64) {
+        let mut kept = VecDeque::new();
+        for mut waiting in self.0.drain(..) {
+            let stands = match &mut waiting.then {
+                Then::Answer(_) => false,
+                Then::Recall { epoch } => *epoch <= world.last_epoch,
+                Then::Compute(computation) => {
+                    computation.world = world.clone();
+                    let asker = world.agents.get(computation.read.asker as usize);
+                    asker.is_some_and(|record| record.is_active())
+                }
+            };
+            if stands {
+                waiting.entry = world.last_epoch;
+                kept.push_back(waiting);
+            } else {
+                let _ = waiting.to.send(Answer { epoch: clock, outcome: Err(refusal.clone()) });
+            }
+        }
+        self.0 = kept;
+    }
 }
 
-/// What an operation gets when the log could not take it and was found to be without it.
+/// What an operation gets when the log cannot take it: nothing was changed.
 pub(super) fn storage_refusal(full: bool, said: &str) -> Refusal {
     if full {
         Refusal::new(
@@ -88,8 +111,8 @@ pub(super) fn storage_refusal(full: bool, said: &str) -> Refusal {
     } else {
         Refusal::new(
             ErrorCode::InternalError,
-            format!("The log could not be written: {said}. Nothing was changed."),
-            "Repeat the message under the same id; tell the hub's operator if it fails again.",
+            format!("The log cannot be written: {said}. Nothing was changed."),
+            "Repeat the message under the same id in a second; tell the hub's operator if it goes on.",
         )
     }
 }
@@ -101,4 +124,14 @@ pub(super) fn unreadable_refusal(said: &str) -> Refusal {
         format!("The log cannot be read: {said}. Whether this operation was kept is not known."),
         "Repeat the message under the same id later: it is done once, whatever became of the first try.",
     )
+}
+
+/// What a read gets when too many wait already.
+pub(super) fn overloaded_refusal() -> Refusal {
+    Refusal::new(
+        ErrorCode::Overloaded,
+        "The Field has more reads waiting than it can take.",
+        "Repeat the message after the time given.",
+    )
+    .with("retry_after_ms", json!(500))
 }

@@ -29,7 +29,7 @@ pub use error::{ErrorBody, ErrorCode, Refusal};
 pub use ids::{ConflictId, Cursor, UnitId};
 pub use operation::Operation;
 pub use request::{
-    CommitRequest, DeregisterRequest, DetectFilter, DetectRequest, Draft, GiveUpRequest, RecordRequest,
+    CommitRequest, DeregisterRequest, DetectFilter, DetectRequest, GiveUpRequest, RecordRequest,
     RegisterRequest, ReplayDepth, ReplayRequest, ReplayTarget, Request,
 };
 pub(crate) use request::{check_committed, unsupported};

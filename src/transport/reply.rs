@@ -188,7 +188,7 @@ pub fn bounded(answer: Answer) -> Answer {
     let refusal = Refusal::new(
         ErrorCode::MessageTooLarge,
         format!("The answer is larger than {REPLY_MAX_BYTES} bytes."),
-        "Ask for less: fewer units, or the format summary or ids_only.",
+        "Ask for less: fewer units, the format summary or ids_only, a narrower filter, or a smaller target.",
     )
     .with("limit", json!(REPLY_MAX_BYTES));
     Answer { outcome: Err(refusal), ..answer }

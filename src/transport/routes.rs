@@ -107,8 +107,9 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;
     }
-    let origins =
-        origins.iter().filter_map(|origin| HeaderValue::from_str(origin.trim_end_matches('/')).ok());
+    // As browsers write them.
+    let written = |origin: &String| origin.trim_end_matches('/').to_ascii_lowercase();
+    let origins = origins.iter().filter_map(|origin| HeaderValue::try_from(written(origin)).ok());
     let headers: [HeaderName; 6] = [
         rest::AGENT,
         rest::SESSION,

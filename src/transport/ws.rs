@@ -17,7 +17,7 @@ use futures::{Sink, SinkExt, Stream, StreamExt, poll};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -81,7 +81,15 @@ pub async fn converse(
     let part_read = early.to_vec();
     drop(early);
     let mut socket = Socket::from_partially_read(tcp, part_read, Role::Server, settings).await;
-    let talk = Talk { hub, field, identity, connection: presence.id(), pulse: &pulse, ping: Notify::new() };
+    let talk = Talk {
+        hub,
+        field,
+        identity,
+        connection: presence.id(),
+        pulse: &pulse,
+        ping: Notify::new(),
+        reads: Arc::new(Semaphore::new(limits::READS_IN_FLIGHT_MAX)),
+    };
     let ending = talk.hold(&mut socket).await;
     tracing::debug!(connection = presence.id().0, ?ending, "a WebSocket ends");
     // First the Field learns of it, then the peer: whoever comes back after the goodbye is known as gone.
@@ -197,8 +205,8 @@ struct Place {
 }
 
 enum Outcome {
-    /// The Field has the message.
-    Awaited(Pending, Instant),
+    /// The Field has the message. A read keeps its leave until its reply is written.
+    Awaited(Pending, Instant, Option<OwnedSemaphorePermit>),
     /// It never reached the Field.
     Refused(Box<Refusal>),
 }
@@ -211,6 +219,8 @@ struct Talk<'a> {
     connection: ConnectionId,
     pulse: &'a Pulse,
     ping: Notify,
+    /// Leave for reads to be in flight.
+    reads: Arc<Semaphore>,
 }
 
 impl Talk<'_> {
@@ -288,8 +298,13 @@ impl Talk<'_> {
         let outcome = match self.identity.may_speak_for(&envelope.agent_id) {
             Err(refusal) => Outcome::Refused(Box::new(refusal)),
             Ok(()) => {
+                // Replies to reads may be large: few may wait for a peer that does not take them.
+                let leave = match envelope.operation.is_read() {
+                    true => Arc::clone(&self.reads).acquire_owned().await.ok(),
+                    false => None,
+                };
                 let message = self.field.read(&envelope);
-                Outcome::Awaited(self.field.submit(message, Some(self.connection)).await, since)
+                Outcome::Awaited(self.field.submit(message, Some(self.connection)).await, since, leave)
             }
         };
         Ok(Place { address, outcome })
@@ -304,12 +319,14 @@ impl Talk<'_> {
         loop {
             let Some(place) = self.meanwhile(&mut sink, queue.recv()).await? else { break };
             let Place { address, outcome } = *place;
-            let answer = match outcome {
-                Outcome::Refused(refusal) => Answer { epoch: self.field.clock(), outcome: Err(*refusal) },
-                Outcome::Awaited(pending, since) => {
+            let (answer, _leave) = match outcome {
+                Outcome::Refused(refusal) => {
+                    (Answer { epoch: self.field.clock(), outcome: Err(*refusal) }, None)
+                }
+                Outcome::Awaited(pending, since, leave) => {
                     let answer = self.meanwhile(&mut sink, pending).await?;
                     self.hub.metrics().answered_websocket(since.elapsed());
-                    answer
+                    (answer, leave)
                 }
             };
             if let Some(frame) = print(&address, answer) {

@@ -9,7 +9,7 @@ use crate::limits::ATTUNE_CONFLICTS_MAX;
 use crate::protocol::{
     AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, UnitId, UnitStatus,
 };
-use crate::relevance::{Candidate, Index, Kind, Need, Ranked, rank, summarize};
+use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, rank, summarize};
 
 /// Longest content in `summary` format, characters (section 7).
 const SUMMARY_CHARS: usize = 280;
@@ -40,38 +40,86 @@ enum Shown<'a> {
     Id { id: UnitId },
 }
 
-/// Answers an ATTUNE of `asker` at `epoch` from a view of the world. The index knows at least the units of
-/// that view.
-pub fn attune<'a>(
-    world: &'a World,
+/// The units that an ATTUNE brings, best first.
+pub struct Selection {
+    chosen: Vec<(UnitNo, Ranked)>,
+    available: usize,
+}
+
+/// Chooses the units for an ATTUNE of `asker` at `epoch` from a view of the world. The index holds the committed
+/// units in the order of the timeline, at least those of that view. Drafts are in no shared index, or their words
+/// would weigh in the scores of others: those that the asker may see are judged by themselves.
+pub fn select(
+    world: &World,
     index: &Index,
     policy: &Policy,
     epoch: u64,
     asker: AgentNo,
     request: &AttuneRequest,
-) -> Answer<'a> {
+) -> Selection {
     let filter = Filter { world, policy, asker, request };
     let record = &world.agent(asker).agent;
-    let need = Need {
+    let need = |horizon| Need {
         hint: request.context_hint.as_deref(),
         role: &request.scope.role,
         interests: record.interests.iter().map(AsRef::as_ref).collect(),
         now: epoch,
-        horizon: UnitNo::try_from(world.units.len()).unwrap_or(UnitNo::MAX),
+        horizon,
         recency_weight: None,
         take: request.scope.max_units,
     };
-    let (ranked, available) = filter.rank(index, &need);
-    let shown: Vec<_> = ranked.into_iter().map(|ranked| scoped(world, ranked, request)).collect();
+    let horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+    let (ranked, available) = filter.rank_committed(index, &need(horizon));
+    let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
+    let chosen = ranked.into_iter().map(of_place).collect();
+    let mut selection = Selection { chosen, available };
+    let drafts = filter.drafts();
+    if !drafts.is_empty() {
+        let mut apart = Index::new();
+        for no in &drafts {
+            apart.push(&document(world.slot(*no)));
+        }
+        let candidates = (0..).zip(&drafts).map(|(number, no)| {
+            let slot = world.slot(*no);
+            Candidate { number, kind: kind(slot.kind), epoch: slot.epoch }
+        });
+        let ranked = rank(&apart, &need(apart.len()), candidates);
+        selection.available += drafts.len();
+        selection.chosen.extend(ranked.into_iter().map(|one| (drafts[one.number as usize], one)));
+        let newest_first = |no: UnitNo| std::cmp::Reverse(world.slot(no).epoch);
+        selection.chosen.sort_by(|(a, x), (b, y)| {
+            y.score.total_cmp(&x.score).then_with(|| newest_first(*a).cmp(&newest_first(*b)))
+        });
+        selection.chosen.truncate(request.scope.max_units);
+    }
+    selection
+}
+
+/// A unit as the index takes it in.
+pub fn document(slot: &Slot) -> Document<'_> {
+    let unit = &slot.unit;
+    Document {
+        content: &unit.content,
+        purpose: &unit.intent.purpose,
+        question: unit.intent.question.as_deref(),
+        author: &unit.source.agent_id,
+        role: &unit.source.agent_role,
+    }
+}
+
+/// The response that shows a selection.
+pub fn show<'a>(world: &'a World, epoch: u64, request: &AttuneRequest, selection: Selection) -> Answer<'a> {
+    let Selection { chosen, available } = selection;
+    let record: Vec<_> = chosen.into_iter().map(|(no, ranked)| scoped(world, no, ranked, request)).collect();
     Answer {
         status: "ok",
         context_budget: ContextBudget {
-            units_returned: shown.len(),
+            units_returned: record.len(),
             units_available: available,
             tokens_used: None,
             tokens_budget: None,
         },
-        record: shown,
+        record,
         conflicts: unresolved(world),
         epoch,
     }
@@ -86,41 +134,49 @@ struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// Ranks the candidates and counts them.
-    fn rank(&self, index: &Index, need: &Need<'_>) -> (Vec<Ranked>, usize) {
+    /// Ranks the committed candidates and counts them.
+    fn rank_committed(&self, index: &Index, need: &Need<'_>) -> (Vec<Ranked>, usize) {
         let world = self.world;
         let since = self.request.since_epoch.unwrap_or(0);
-        let drafts = self.request.scope.include_drafts || self.policy.shared_drafts;
         let mut available = 0;
-        let ranked = if since > 0 && !drafts {
+        let candidate = |slot: &Slot| {
+            let number = slot.place.filter(|_| self.wants(slot))?;
+            available += 1;
+            Some(Candidate { number, kind: kind(slot.kind), epoch: slot.epoch })
+        };
+        let ranked = if since > 0 {
             // A poll: only what was committed since, however large the Field is.
-            let from = world.timeline.binary_search_by(|(epoch, _)| {
-                if *epoch < since { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
-            });
-            let recent = world.timeline.skip(from.unwrap_or_else(|at| at));
-            let wanted = recent.iter().filter_map(|&(_, no)| self.candidate(no, world.slot(no)));
-            rank(index, need, wanted.inspect(|_| available += 1))
+            let recent = world.timeline.skip(world.committed_before(since));
+            rank(index, need, recent.iter().map(|(_, no)| world.slot(*no)).filter_map(candidate))
         } else {
-            let since_then = (0..).zip(&world.units).filter(|(_, slot)| slot.epoch >= since);
-            let wanted = since_then.filter_map(|(no, slot)| self.candidate(no, slot));
-            rank(index, need, wanted.inspect(|_| available += 1))
+            rank(index, need, world.units.iter().filter_map(candidate))
         };
         (ranked, available)
     }
 
-    fn candidate(&self, no: UnitNo, slot: &Slot) -> Option<Candidate> {
+    /// The drafts that the asker may see and wants.
+    fn drafts(&self) -> Vec<UnitNo> {
+        if !self.request.scope.include_drafts && !self.policy.shared_drafts {
+            return Vec::new();
+        }
+        let since = self.request.since_epoch.unwrap_or(0);
+        let of = |no: &UnitNo| self.world.slot(*no);
+        let recent = self.world.offstage.range((since, 0)..).map(|(_, no)| *no);
+        recent.filter(|no| of(no).status == UnitStatus::Draft && self.wants(of(no))).collect()
+    }
+
+    fn wants(&self, slot: &Slot) -> bool {
         let scope = &self.request.scope;
         let own = slot.author == self.asker;
         let wanted = match slot.status {
             UnitStatus::Draft => (own && scope.include_drafts) || (!own && self.policy.shared_drafts),
             status => status.is_live() && (!own || scope.include_own),
         };
-        let keep = wanted
+        wanted
             && (!slot.archived || scope.include_archived)
             && (scope.types.is_empty() || scope.types.contains(&slot.kind))
             && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
-            && may_see(slot, Some(self.asker), self.policy);
-        keep.then(|| Candidate { number: no, kind: kind(slot.kind), epoch: slot.epoch })
+            && may_see(slot, Some(self.asker), self.policy)
     }
 }
 
@@ -130,8 +186,8 @@ fn unresolved(world: &World) -> Vec<&Conflict> {
     newest.map(|number| &*world.conflicts[*number as usize]).collect()
 }
 
-fn scoped<'a>(world: &'a World, ranked: Ranked, request: &AttuneRequest) -> Scoped<'a> {
-    let slot = world.slot(ranked.number);
+fn scoped<'a>(world: &'a World, no: UnitNo, ranked: Ranked, request: &AttuneRequest) -> Scoped<'a> {
+    let slot = world.slot(no);
     let mut unit = ShownUnit::new(&slot.unit, slot.status, slot.epoch);
     let (memory_unit, format) = match request.format {
         Format::Full => (Shown::Unit(unit), "full"),

@@ -1,37 +1,42 @@
 //! DETECT (section 7), mode `list`: the known conflicts that match a filter.
 
-use serde_json::Value;
+use std::collections::HashSet;
 
-use super::super::state::World;
-use crate::protocol::{Conflict, DetectFilter, DetectRequest, Detected, ScanCoverage};
+use serde_json::json;
+
+use super::super::state::{AgentNo, World};
+use crate::limits::CONFLICTS_LISTED_MAX;
+use crate::protocol::{Conflict, DetectRequest, Detected, ErrorCode, Refusal, ScanCoverage};
 
 /// Lists conflicts, oldest first. Units of a conflict are committed, so every agent may see every conflict.
-pub fn detect(world: &World, request: &DetectRequest) -> Detected {
-    let conflicts = world
-        .conflicts
-        .iter()
-        .filter(|conflict| matches(world, conflict, &request.filter))
-        .map(|conflict| Conflict::clone(conflict))
-        .collect();
-    Detected {
+///
+/// # Errors
+/// `MESSAGE_TOO_LARGE` when more match than one answer can list: a part of them would look like the whole.
+pub fn detect(world: &World, request: &DetectRequest) -> Result<Detected, Refusal> {
+    let filter = &request.filter;
+    let involved: HashSet<AgentNo> =
+        filter.involving_agents.iter().filter_map(|agent| world.agent_no(agent)).collect();
+    let matches = |conflict: &Conflict| {
+        let wrote = |id| world.find(id).is_some_and(|no| involved.contains(&world.slot(no).author));
+        (filter.status.is_empty() || filter.status.contains(&conflict.status))
+            && (filter.types.is_empty() || filter.types.contains(&conflict.kind))
+            && (filter.involving_agents.is_empty() || wrote(conflict.unit_a) || wrote(conflict.unit_b))
+    };
+    let mut conflicts = Vec::new();
+    for conflict in world.conflicts.iter().filter(|conflict| matches(conflict)) {
+        if conflicts.len() == CONFLICTS_LISTED_MAX {
+            return Err(Refusal::new(
+                ErrorCode::MessageTooLarge,
+                format!("More than {CONFLICTS_LISTED_MAX} conflicts match."),
+                "Narrow the filter: give status, types or involving_agents.",
+            )
+            .with("limit", json!(CONFLICTS_LISTED_MAX)));
+        }
+        conflicts.push(Conflict::clone(conflict));
+    }
+    Ok(Detected {
         status: "ok".to_owned(),
         conflicts,
         scan_coverage: ScanCoverage { units_scanned: 0, new_conflicts_found: 0 },
-    }
-}
-
-fn matches(world: &World, conflict: &Conflict, filter: &DetectFilter) -> bool {
-    let wrote = |agent: &str| {
-        [conflict.unit_a, conflict.unit_b]
-            .into_iter()
-            .any(|id| world.find(id).is_some_and(|no| &*world.slot(no).unit.source.agent_id == agent))
-    };
-    (filter.status.is_empty() || filter.status.contains(&conflict.status))
-        && (filter.types.is_empty() || filter.types.contains(&conflict.kind))
-        && (filter.involving_agents.is_empty() || filter.involving_agents.iter().any(|agent| wrote(agent)))
-}
-
-/// Conflicts as the doors print them.
-pub(in super::super) fn as_json<'a>(conflicts: impl Iterator<Item = &'a Conflict>) -> Value {
-    conflicts.map(|conflict| serde_json::to_value(conflict).unwrap_or_default()).collect()
+    })
 }

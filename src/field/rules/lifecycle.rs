@@ -1,5 +1,6 @@
 //! RETRACT, COMMIT, DISCARD (Extension, section 7): what an author does with a unit after recording it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -16,7 +17,13 @@ use crate::protocol::{
 /// The sender's own unit that a request names.
 fn own_unit(ground: &Ground<'_>, id: &str) -> Result<UnitNo, Refusal> {
     let world = &ground.state.world;
-    let Some(no) = world.find_visible(id, ground.agent, ground.policy) else {
+    // Another's draft is as good as unknown here, even where drafts are shared for reading.
+    let named = world.find_visible(id, ground.agent, ground.policy);
+    let drafted_by_other = |no: &UnitNo| {
+        let slot = world.slot(*no);
+        slot.mode == Mode::Draft && Some(slot.author) != ground.agent
+    };
+    let Some(no) = named.filter(|no| !drafted_by_other(no)) else {
         return Err(Refusal::new(
             ErrorCode::UnitNotFound,
             format!("There is no unit {id:?}."),
@@ -63,7 +70,7 @@ pub(in super::super) fn retract(ground: &Ground<'_>, request: &GiveUpRequest) ->
             events.push(Event::Retracted { memory_unit_id: slot.id, reason: request.reason.clone() });
             let reason = super::excerpt(&request.reason, relate::SAID);
             let why = |left: UnitId| format!("{left} was retracted by its author: {reason}");
-            relate::settle(ground, no, Strategy::Authority, why, &mut Vec::new(), &mut events);
+            relate::settle(ground, no, Strategy::Authority, why, &mut BTreeSet::new(), &mut events);
         }
         UnitStatus::Draft => {
             return Err(wrong_state(slot, Operation::Retract, "DISCARD the draft instead."));

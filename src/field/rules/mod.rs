@@ -10,8 +10,7 @@ pub(super) mod relate;
 pub(super) mod replay;
 mod replay_words;
 
-pub use attune::attune;
-pub(super) use detect::as_json as detect_as_json;
+pub use attune::{Selection, document, select, show};
 pub use detect::detect;
 pub use replay::{Chronicle, replay};
 

@@ -3,24 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use super::super::decide::{Change, Ground, json_text};
+use super::super::decide::{Change, Ground};
 use super::super::event::Event;
 use crate::protocol::{
     Agent, AgentStatus, Cleanup, DeregisterRequest, Deregistered, ErrorCode, Operation, Refusal,
     RegisterRequest, Registered, SYSTEM,
 };
 
-/// What a valid REGISTER comes to.
-pub(in super::super) enum Outcome {
-    /// The agent is in.
-    Joined(Change),
-    /// It needs operations that this Field does not serve; nothing was registered.
-    Rejected(Arc<RawValue>),
-}
-
-pub(in super::super) fn register(ground: &Ground<'_>, request: &RegisterRequest) -> Result<Outcome, Refusal> {
+/// An agent that needs operations that are not served is answered `rejected`: nothing is registered, but the
+/// message is remembered like every other that was answered.
+pub(in super::super) fn register(ground: &Ground<'_>, request: &RegisterRequest) -> Result<Change, Refusal> {
     let id = &ground.message.agent_id;
     let missing: Vec<_> = request
         .required_operations
@@ -29,12 +22,13 @@ pub(in super::super) fn register(ground: &Ground<'_>, request: &RegisterRequest)
         .map(AsRef::as_ref)
         .collect();
     if !missing.is_empty() {
-        return Ok(Outcome::Rejected(json_text(&Registered {
+        let reply = Registered {
             status: "rejected".to_owned(),
             agent: None,
             field_capabilities: ground.policy.capabilities.clone(),
             rejection_reason: Some(format!("This Field does not serve {}.", missing.join(", "))),
-        })));
+        };
+        return Ok(Change::new(Vec::new(), &reply));
     }
     let resumed = claim(ground, request)?;
     let reply = Registered {
@@ -51,7 +45,7 @@ pub(in super::super) fn register(ground: &Ground<'_>, request: &RegisterRequest)
     };
     let event =
         Event::Registered { role: Arc::clone(&request.role), interests: request.interests.clone(), resumed };
-    Ok(Outcome::Joined(Change::new(vec![event], &reply)))
+    Ok(Change::new(vec![event], &reply))
 }
 
 fn is_served(ground: &Ground<'_>, name: &str) -> bool {

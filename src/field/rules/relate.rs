@@ -1,6 +1,7 @@
 //! What `supersedes` and `contradicts` do: supersession stays linear, contradictions become conflicts, and
 //! conflicts whose unit leaves the live states are settled (sections 3, 6 and 12).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -8,6 +9,7 @@ use serde_json::json;
 use super::super::decide::Ground;
 use super::super::event::Event;
 use super::super::state::{ConflictNo, Slot, UnitNo};
+use crate::limits::OPEN_CONFLICTS_MAX;
 use crate::protocol::{
     Conflict, ConflictId, ConflictStatus, ConflictType, DetectedBy, ErrorCode, MemoryType, Refusal, Relation,
     RelationType, Resolution, SYSTEM, Strategy, Unit, UnitId, UnitStatus,
@@ -57,6 +59,9 @@ pub(in super::super) fn resolve(
                 effects.supersedes.push(no);
             }
         } else if effects.contradicts.iter().all(|(known, _)| *known != no) {
+            if world.open_disputes.get(&no).is_some_and(|open| open.len() >= OPEN_CONFLICTS_MAX) {
+                return Err(disputed_enough(at, slot));
+            }
             effects.contradicts.push((no, relation.description.clone()));
         }
     }
@@ -71,6 +76,15 @@ fn unknown_target(at: usize, relation: &Relation) -> Refusal {
         "Name a unit that ATTUNE or RECORD has shown you.",
     )
     .with("key", json!(format!("relations[{at}].target_id")))
+}
+
+fn disputed_enough(at: usize, slot: &Slot) -> Refusal {
+    Refusal::invalid(
+        &format!("relations[{at}].target_id"),
+        format!("{} is in {OPEN_CONFLICTS_MAX} unresolved conflicts already.", slot.id),
+        "Wait until some of them are resolved, or record without the contradicts relation.",
+    )
+    .with("limit", json!(OPEN_CONFLICTS_MAX))
 }
 
 fn dead_target(at: usize, relation: &Relation, slot: &Slot) -> Refusal {
@@ -113,7 +127,7 @@ impl Effects {
                 events.push(settled(ground, *id, unit.id, Strategy::LastWriteWins, why));
             }
         }
-        let mut settled_already = Vec::new();
+        let mut settled_already = BTreeSet::new();
         for no in &self.supersedes {
             let why = |left: UnitId| format!("{left} was superseded by {}.", unit.id);
             settle(ground, *no, Strategy::LastWriteWins, why, &mut settled_already, events);
@@ -128,16 +142,15 @@ pub(in super::super) fn settle(
     leaving: UnitNo,
     strategy: Strategy,
     why: impl Fn(UnitId) -> String,
-    settled_already: &mut Vec<ConflictNo>,
+    settled_already: &mut BTreeSet<ConflictNo>,
     events: &mut Vec<Event>,
 ) {
     let world = &ground.state.world;
     let left = world.slot(leaving).id;
     for number in world.open_disputes.get(&leaving).into_iter().flatten() {
-        if settled_already.contains(number) {
+        if !settled_already.insert(*number) {
             continue;
         }
-        settled_already.push(*number);
         let conflict = &world.conflicts[*number as usize];
         if let Some(partner) = conflict.partner_of(left) {
             events.push(settled(ground, conflict.id, partner, strategy, why(left)));

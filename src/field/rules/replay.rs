@@ -3,7 +3,7 @@
 //! The world's `mentions` say *where* in the log to look; every fact that is told or followed (relations,
 //! supersession, resolutions) is read there.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::super::event::{Entry, Event};
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, ConflictNo, Entity, Slot, UnitNo, World};
 use super::replay_words::{Weight, account, describe};
-use crate::limits::REPLAY_SUMMARY_EVENTS_MAX;
+use crate::limits::{REPLAY_ENTRIES_MAX, REPLAY_SUMMARY_EVENTS_MAX};
 use crate::protocol::{
     ConflictId, Cursor, ErrorCode, MemoryType, Mode, Refusal, ReplayDepth, ReplayEvent, ReplayRequest,
     ReplayTarget, Replayed, SYSTEM, UnitId, UnitStatus,
@@ -40,7 +40,8 @@ pub fn replay(
 ) -> Result<Replayed, Refusal> {
     let as_of = request.as_of_epoch.unwrap_or(u64::MAX);
     let depth = request.depth;
-    let mut walk = Walk { world, chronicle, policy, asker, as_of, depth, listed: 0, told: BTreeMap::new() };
+    let mut walk =
+        Walk { world, chronicle, policy, asker, as_of, depth, listed: 0, read: 0, told: BTreeMap::new() };
     match request.target_type {
         ReplayTarget::MemoryUnit => walk.unit(&request.target_id, None)?,
         ReplayTarget::Decision => walk.unit(&request.target_id, Some(MemoryType::Decision))?,
@@ -67,14 +68,14 @@ fn answer(
     request: &ReplayRequest,
 ) -> Result<Replayed, Refusal> {
     let total_events = told.len();
-    let mut agents_involved: Vec<String> = Vec::new();
-    for event in told.values() {
-        let agent = &event.event.agent_id;
-        if agent != SYSTEM && !agents_involved.contains(agent) {
-            agents_involved.push(agent.clone());
-        }
-    }
-    let summary = account(request, &told, &agents_involved);
+    let mut known = HashSet::new();
+    let agents_involved: Vec<String> = told
+        .values()
+        .map(|told| &told.event.agent_id)
+        .filter(|agent| *agent != SYSTEM && known.insert(*agent))
+        .cloned()
+        .collect();
+    let mut summary = account(request, &told, &agents_involved);
     let key = told.values().filter(|told| told.weight >= Weight::Key).count();
     let least = match request.depth {
         ReplayDepth::Summary if key > REPLAY_SUMMARY_EVENTS_MAX => Weight::Turning,
@@ -82,6 +83,12 @@ fn answer(
     };
     let timeline: Vec<_> =
         told.into_values().filter(|told| told.weight >= least).map(|told| told.event).collect();
+    if least == Weight::Turning {
+        summary.push_str(&format!(
+            " The timeline lists the {} turning points of {key} key events.",
+            timeline.len()
+        ));
+    }
     if timeline.len() > policy.limits.replay_events || json_bytes(&timeline) > policy.limits.replay_bytes {
         return Err(too_large(policy, request.depth));
     }
@@ -122,6 +129,16 @@ fn too_large(policy: &Policy, depth: ReplayDepth) -> Refusal {
     .with("limit_bytes", json!(limits.replay_bytes))
 }
 
+/// Even a summary has to read the whole chain.
+fn too_much_to_read() -> Refusal {
+    Refusal::new(
+        ErrorCode::ReplayTooLarge,
+        format!("The chain comes from more than {REPLAY_ENTRIES_MAX} entries of the log."),
+        "Replay a smaller target: one unit, decision or task of it, or an earlier as_of_epoch.",
+    )
+    .with("limit_entries", json!(REPLAY_ENTRIES_MAX))
+}
+
 fn not_found(target: ReplayTarget, id: &str) -> Refusal {
     Refusal::new(
         ErrorCode::UnitNotFound,
@@ -149,6 +166,8 @@ struct Walk<'a> {
     depth: ReplayDepth,
     /// How many of the events told so far the depth lists.
     listed: usize,
+    /// How many entries were read.
+    read: usize,
     told: BTreeMap<Cursor, Told>,
 }
 
@@ -347,6 +366,10 @@ impl Walk<'_> {
     fn read(&mut self, epoch: u64) -> Result<Option<Entry>, Refusal> {
         if epoch > self.as_of {
             return Ok(None);
+        }
+        self.read += 1;
+        if self.read > REPLAY_ENTRIES_MAX {
+            return Err(too_much_to_read());
         }
         self.chronicle.entry(epoch).map_err(|error| {
             Refusal::new(

@@ -216,11 +216,17 @@ fn an_agent_that_left_registers_again_in_another_role_and_keeps_its_units() {
 fn an_agent_that_needs_what_is_not_served_is_rejected_and_not_registered() {
     let mut stage = Stage::new();
     let needs = json!({ "id": "ada", "role": "r", "required_operations": ["RECORD", "HANDOFF", "DREAM"] });
-    let reply = stage.send("ada", "REGISTER", needs).ok();
+    let first = stage.say(saying("ada", "REGISTER", needs.clone()).id("reg"));
+    let again = stage.say(saying("ada", "REGISTER", needs).id("reg"));
+    assert_eq!(
+        (first.epoch, first.outcome.as_ref().unwrap()),
+        (again.epoch, again.outcome.as_ref().unwrap())
+    );
+    let reply = first.ok();
     assert_eq!((&reply["status"], &reply["agent"]), (&json!("rejected"), &json!(null)));
     let reason = text(&reply["rejection_reason"]);
     assert!(reason.contains("HANDOFF") && reason.contains("DREAM") && !reason.contains("RECORD"), "{reason}");
-    assert!(stage.state.world.agents.is_empty() && stage.kept.is_empty());
+    assert!(stage.state.world.agents.is_empty());
     let needs = json!({ "id": "ada", "role": "r", "required_operations": ["RECORD", "REPLAY"] });
     stage.send("ada", "REGISTER", needs).ok();
 }

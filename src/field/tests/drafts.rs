@@ -161,9 +161,34 @@ fn shared_drafts_are_everyones_but_discarded_ones_are_not() {
     assert_eq!(stage.attuned_ids("bob", json!({})), [unit.as_str()]);
     assert!(stage.attuned_ids("ada", json!({})).is_empty(), "one's own are asked for");
     stage.replay("bob", ["memory_unit", &unit], "full_trace").ok();
-    assert_eq!(stage.commit("bob", &unit).code(), ErrorCode::Forbidden);
+    assert_eq!(stage.commit("bob", &unit).code(), ErrorCode::UnitNotFound);
     stage.give_up("ada", "DISCARD", &unit).ok();
     assert!(stage.attuned_ids("bob", json!({})).is_empty());
     assert_eq!(stage.replay("bob", ["memory_unit", &unit], "full_trace").code(), ErrorCode::UnitNotFound);
     assert!(stage.state.world.unit_shown(&unit, Some("bob"), &stage.policy).is_none());
+}
+
+/// What is in a draft must not show in the scores of others either: a word that only it has would.
+#[test]
+fn the_words_of_a_draft_weigh_in_nobody_elses_scores() {
+    let told = |draft: &str, discarded: bool| {
+        let mut stage = Stage::with_agents(&["ada", "bob"]);
+        stage.record("ada", "The merger is planned for spring.");
+        let draft = stage.draft("ada", draft);
+        if discarded {
+            stage.give_up("ada", "DISCARD", &draft).ok();
+        }
+        stage.record("ada", "The budget is planned for spring.");
+        let hint = "merger with zebracorp planned";
+        let scope = json!({ "role": "analyst", "max_units": 10 });
+        stage.send("bob", "ATTUNE", json!({ "scope": scope, "context_hint": hint })).ok()["record"].clone()
+    };
+    for discarded in [false, true] {
+        let secret = told("The merger is with zebracorp, planned with zebracorp.", discarded);
+        let (mut plain, mut shown) = (told("Nothing.", discarded), secret);
+        for unit in plain.as_array_mut().unwrap().iter_mut().chain(shown.as_array_mut().unwrap()) {
+            unit["memory_unit"]["source"]["timestamp"].take();
+        }
+        assert_eq!(shown, plain);
+    }
 }

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
-use crate::relevance::{Document, Index};
+use crate::relevance::Index;
 
 /// A message before it is sent.
 #[derive(Clone)]
@@ -155,10 +155,6 @@ impl Stage {
                 Reply { epoch, outcome: Ok(self.first_answer(epoch)) }
             }
             Verdict::Repeat { epoch } => Reply { epoch, outcome: Ok(self.first_answer(epoch)) },
-            Verdict::Answer { epoch, reply } => {
-                self.state.clock = epoch;
-                Reply { epoch, outcome: Ok(serde_json::from_str(reply.get()).unwrap()) }
-            }
             Verdict::Read(read) => {
                 self.state.clock = read.epoch;
                 Reply { epoch: read.epoch, outcome: self.look(&read) }
@@ -184,11 +180,14 @@ impl Stage {
         let world = &self.state.world;
         match &read.query {
             Query::Attune(request) => {
-                let answer = attune(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                let answer = show(world, read.epoch, request, selection);
                 // As a client gets it: by way of text, where a score is short.
                 Ok(serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap())
             }
-            Query::Detect(request) => Ok(serde_json::to_value(detect(world, request)).unwrap()),
+            Query::Detect(request) => {
+                detect(world, request).map(|answer| serde_json::to_value(answer).unwrap())
+            }
             Query::Replay(request) => {
                 let mut chronicle = Kept(&self.kept);
                 replay(world, &mut chronicle, &self.policy, read.asker, request)
@@ -198,15 +197,9 @@ impl Stage {
     }
 
     fn catch_up(&mut self) {
-        for slot in self.state.world.units.skip(self.index.len() as usize).iter() {
-            let unit = &slot.unit;
-            self.index.push(&Document {
-                content: &unit.content,
-                purpose: &unit.intent.purpose,
-                question: unit.intent.question.as_deref(),
-                author: &unit.source.agent_id,
-                role: &unit.source.agent_role,
-            });
+        let world = &self.state.world;
+        for (_, no) in &world.timeline.skip(self.index.len() as usize) {
+            self.index.push(&document(world.slot(*no)));
         }
     }
 
@@ -214,7 +207,9 @@ impl Stage {
         let Some(agent) = self.state.world.agent_no(&command.message.agent_id) else { return };
         self.state.seen(agent, command.at);
         let Some(connection) = command.connection else { return };
-        if self.state.world.agent(agent).is_active() && !self.state.presence.is_attached(agent, connection) {
+        let record = self.state.world.agent(agent);
+        let attached = self.state.presence.is_attached(agent, connection);
+        if record.is_active() && (!record.holder || !attached) {
             self.state.presence.attach(agent, connection);
             if let Some(entry) = connect(&self.state, agent, command.at) {
                 self.enter(&entry);
