@@ -9,14 +9,13 @@ mod bench;
 mod commit;
 mod deregister;
 mod detect;
-mod discard;
 mod exit;
+mod give_up;
 mod log;
 mod logging;
 mod record;
 mod register;
 mod replay;
-mod retract;
 mod screen;
 mod serve;
 mod settings;
@@ -24,6 +23,7 @@ mod status;
 
 use std::process::ExitCode;
 
+use crate::protocol::Operation;
 use clap::{Parser, Subcommand};
 
 /// Shared memory for teams of AI agents: the Akashik Protocol's hub, and its client.
@@ -54,11 +54,11 @@ enum Command {
     /// Reconstruct how something came about
     Replay(replay::Replay),
     /// Take a committed unit back (Extension)
-    Retract(retract::Retract),
+    Retract(give_up::GiveUp),
     /// Make a draft everyone's memory (Extension)
     Commit(commit::Commit),
     /// Give a draft up (Extension)
-    Discard(discard::Discard),
+    Discard(give_up::GiveUp),
     /// Show a Field's figures
     Status(status::Status),
     /// Measure a running hub
@@ -79,9 +79,9 @@ pub fn run() -> ExitCode {
         Command::Attune(command) => command.run(),
         Command::Detect(command) => command.run(),
         Command::Replay(command) => command.run(),
-        Command::Retract(command) => command.run(),
+        Command::Retract(command) => command.run(Operation::Retract),
         Command::Commit(command) => command.run(),
-        Command::Discard(command) => command.run(),
+        Command::Discard(command) => command.run(Operation::Discard),
         Command::Status(command) => command.run(),
         Command::Bench(command) => command.run(),
     };

@@ -14,17 +14,16 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Answer;
-use super::index::SharedIndex;
 use super::metrics::{Metrics, OK};
 use super::reads::Reads;
 use super::restore::Restored;
-use super::view::View;
+use super::view::{Frame, View};
 use super::waiting::{
     Computation, Queue, Then, Waiting, overloaded_refusal, storage_refusal, unreadable_refusal,
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Message, Policy, State, Verdict, World, apply, connect, decide, overdue,
+    AgentNo, Command, Entry, Message, State, Verdict, World, apply, connect, decide, overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
@@ -80,14 +79,12 @@ pub struct Published {
 
 /// What an actor is made of.
 pub(super) struct Parts {
-    pub name: Arc<str>,
-    pub policy: Arc<Policy>,
+    pub frame: Frame,
     pub restored: Restored,
     pub calls: mpsc::Receiver<Call>,
     pub jobs: SyncSender<Job>,
     pub done: mpsc::Receiver<Done>,
     pub published: Arc<Published>,
-    pub index: Arc<SharedIndex>,
     pub reads: Arc<Reads>,
     pub metrics: Arc<Metrics>,
     /// Wakes whoever keeps the index up to date.
@@ -199,8 +196,8 @@ impl Actor {
         let operation = message.operation;
         let command = Command { at: Timestamp::now(), connection, message };
         let verdict = match &self.mode {
-            Mode::Open => decide(&self.state, &self.parts.policy, &command),
-            Mode::ReadOnly(refusal) => match decide(&self.state, &self.parts.policy, &command) {
+            Mode::Open => decide(&self.state, &self.parts.frame.policy, &command),
+            Mode::ReadOnly(refusal) => match decide(&self.state, &self.parts.frame.policy, &command) {
                 Verdict::Change(_) => Verdict::Refuse(refusal.clone()),
                 // Reads need epochs of their own; those that were reserved before may be used up.
                 Verdict::Read(read) if read.epoch > self.reserved => Verdict::Refuse(refusal.clone()),
@@ -218,7 +215,7 @@ impl Actor {
             _ => None,
         };
         let outcome = refusal.map_or(OK, |refusal| refusal.code.name());
-        self.parts.metrics.operation(&self.parts.name, operation, outcome);
+        self.parts.metrics.operation(&self.parts.frame.name, operation, outcome);
         let lives = refusal.is_none();
         self.waiting.push(Waiting { entry: self.state.world.last_epoch, shows, to, then });
         if lives {
@@ -241,7 +238,7 @@ impl Actor {
                 Some(begun) => {
                     self.state.clock = read.epoch;
                     let (epoch, world) = (read.epoch, self.state.world.clone());
-                    let index = Arc::clone(&self.parts.index);
+                    let index = Arc::clone(&self.parts.frame.index);
                     return (
                         epoch,
                         Then::Compute(Box::new(Computation { read, world, index, _begun: begun })),
@@ -317,7 +314,7 @@ impl Actor {
         self.log_busy = false;
         match done {
             Done::Appended { result: Ok(()), entries, took } => {
-                self.parts.metrics.commit(&self.parts.name, entries, took.as_secs_f64());
+                self.parts.metrics.commit(&self.parts.frame.name, entries, took.as_secs_f64());
                 if let Some(batch) = self.in_flight.take() {
                     self.durable = batch.last;
                     self.reserved = self.reserved.max(batch.reserve.unwrap_or(0)).max(batch.last);
@@ -329,7 +326,7 @@ impl Actor {
             Done::Reserved(Ok(mark)) => self.reserved = self.reserved.max(mark),
             Done::Reserved(Err(error)) => tracing::debug!(%error, "no epochs could be reserved"),
             Done::Probed(Ok(())) if matches!(self.mode, Mode::ReadOnly(_)) => {
-                tracing::info!(field = %self.parts.name, "the log can be written again; writes are served");
+                tracing::info!(field = %self.parts.frame.name, "the log can be written again; writes are served");
                 self.mode = Mode::Open;
             }
             Done::Probed(Err(error)) => tracing::debug!(%error, "the log still cannot be written"),
@@ -340,7 +337,7 @@ impl Actor {
 
     fn commit_failed(&mut self, error: &LogError) {
         let full = matches!(error, LogError::Full(_));
-        tracing::error!(field = %self.parts.name, %error, "a commit failed; the state is read back from the log");
+        tracing::error!(field = %self.parts.frame.name, %error, "a commit failed; the state is read back from the log");
         let refusal = storage_refusal(full, &error.to_string());
         // What waits is answered when it is known what the log holds: a failed commit may have taken effect.
         self.gathered.clear();
@@ -371,7 +368,7 @@ impl Actor {
                 self.publish();
             }
             Err(error) => {
-                tracing::error!(field = %self.parts.name, %error, "the log cannot be read back");
+                tracing::error!(field = %self.parts.frame.name, %error, "the log cannot be read back");
                 let refusal = unreadable_refusal(&error.to_string());
                 self.waiting.refuse_all(&refusal, self.shown_clock());
                 self.mode = Mode::Broken(refusal);
@@ -393,7 +390,7 @@ impl Actor {
                 let now = Timestamp::now();
                 // Those beyond one batch have their turn at the next tick.
                 while self.gathered.len() < BATCH_ENTRIES_MAX
-                    && let Some(entry) = overdue(&self.state, &self.parts.policy, now)
+                    && let Some(entry) = overdue(&self.state, &self.parts.frame.policy, now)
                 {
                     self.enter(entry);
                 }
@@ -421,20 +418,15 @@ impl Actor {
     }
 
     fn publish(&mut self) {
-        self.parts.published.view.store(Arc::new(View {
-            name: Arc::clone(&self.parts.name),
-            policy: Arc::clone(&self.parts.policy),
-            world: self.durable_world.clone(),
-            whereabouts: self.state.presence.all(),
-            clock: self.shown_clock(),
-            index: Arc::clone(&self.parts.index),
-        }));
+        let whereabouts = self.state.presence.all();
+        let view = self.parts.frame.view(&self.durable_world, whereabouts, self.shown_clock());
+        self.parts.published.view.store(view);
         // A signal that is already there will do.
         let _ = self.parts.indexer.try_send(());
     }
 
     fn log_thread_died(&mut self) {
-        tracing::error!(field = %self.parts.name, "the log thread ended; this Field is closed");
+        tracing::error!(field = %self.parts.frame.name, "the log thread ended; this Field is closed");
         let refusal = unreadable_refusal("its thread ended");
         self.waiting.refuse_all(&refusal, self.shown_clock());
         self.log_busy = true;
@@ -445,7 +437,7 @@ impl Actor {
         if !self.log_busy && matches!(self.mode, Mode::Open) {
             self.ask_log(Job::Release(self.state.clock));
             if let Some(Done::Released(Err(error))) = self.parts.done.recv().await {
-                tracing::warn!(field = %self.parts.name, %error, "the log was not closed cleanly; it will recover");
+                tracing::warn!(field = %self.parts.frame.name, %error, "the log was not closed cleanly; it will recover");
             }
         }
         if let Some(stopping) = self.stopping.take() {

@@ -16,12 +16,11 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
-use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::reads::Reads;
 use super::restore::restore;
 use super::sessions::ConnectionId;
-use super::view::View;
+use super::view::{Frame, View};
 use super::writer;
 use super::{INDEX_NICENESS, StartError, step_back};
 use crate::field::{Message, Policy, World, log_lines};
@@ -38,8 +37,7 @@ const READY_PATIENCE: Duration = Duration::from_secs(1);
 /// One Field of a running hub.
 #[derive(Debug)]
 pub struct Field {
-    name: Arc<str>,
-    policy: Arc<Policy>,
+    frame: Frame,
     calls: mpsc::Sender<Call>,
     /// What the queue of calls may hold in bytes.
     room: Arc<Semaphore>,
@@ -67,46 +65,35 @@ impl Field {
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
-        let (name, policy): (Arc<str>, _) = (name.into(), Arc::new(policy));
-        let index = Arc::new(SharedIndex::default());
-        let view_of = {
-            let (name, policy, index) = (Arc::clone(&name), Arc::clone(&policy), Arc::clone(&index));
-            move |world: &World, whereabouts, clock| View {
-                name: Arc::clone(&name),
-                policy: Arc::clone(&policy),
-                world: world.clone(),
-                whereabouts,
-                clock,
-                index: Arc::clone(&index),
-            }
-        };
+        let frame = Frame { name: name.into(), policy: Arc::new(policy), index: Arc::default() };
         let published = Arc::new(Published {
-            view: ArcSwap::from_pointee(view_of(&World::default(), Vector::new(), 0)),
+            view: ArcSwap::new(frame.view(&World::default(), Vector::new(), 0)),
             clock: AtomicU64::new(0),
         });
-        let (indexer, for_indexer) = spawn_indexer(&name, &published).map_err(StartError::Thread)?;
+        let (indexer, for_indexer) = spawn_indexer(name, &published).map_err(StartError::Thread)?;
 
         let reader = log.reader().map_err(failed)?;
-        let (restored, reader) = {
-            let (published, indexer, view_of) = (Arc::clone(&published), indexer.clone(), view_of.clone());
-            let progress = move |world: &World| {
-                published.view.store(Arc::new(view_of(world, Vector::new(), 0)));
+        let progress = {
+            let (published, indexer, frame) = (Arc::clone(&published), indexer.clone(), frame.clone());
+            move |world: &World| {
+                published.view.store(frame.view(world, Vector::new(), 0));
                 let _ = indexer.try_send(());
-            };
-            tokio::task::spawn_blocking(move || (restore(reader.as_ref(), progress), reader))
-                .await
-                .map_err(|error| StartError::Thread(std::io::Error::other(error)))?
+            }
         };
+        let rebuild = move || (restore(reader.as_ref(), progress), reader);
+        let (restored, reader) = tokio::task::spawn_blocking(rebuild)
+            .await
+            .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
         let restored = restored.map_err(failed)?.reborn(Timestamp::now());
         let state = &restored.state;
-        published.view.store(Arc::new(view_of(&state.world, state.presence.all(), state.clock)));
+        published.view.store(frame.view(&state.world, state.presence.all(), state.clock));
         published.clock.store(state.clock, Ordering::Release);
 
         let mut readers = vec![reader];
         while readers.len() < pool.current_num_threads() + READERS_FOR_GETS {
             readers.push(log.reader().map_err(failed)?);
         }
-        let reads = Arc::new(Reads::new(pool, Arc::clone(&policy), readers));
+        let reads = Arc::new(Reads::new(pool, Arc::clone(&frame.policy), readers));
         let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
         let (jobs, jobs_in) = blocking::sync_channel(1);
         let (done, done_in) = mpsc::channel(4);
@@ -116,32 +103,30 @@ impl Field {
         let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
         let _ = indexer.try_send(());
         let parts = Parts {
-            name: Arc::clone(&name),
-            policy: Arc::clone(&policy),
+            frame: frame.clone(),
             restored,
             calls: calls_in,
             jobs,
             done: done_in,
             published: Arc::clone(&published),
-            index,
             reads: Arc::clone(&reads),
             metrics,
             indexer,
         };
         tokio::spawn(Actor::new(parts).run());
         let room = Arc::new(Semaphore::new(ACTOR_QUEUE_MAX_BYTES));
-        Ok(Self { name, policy, calls, room, published, reads, threads: Mutex::new(threads) })
+        Ok(Self { frame, calls, room, published, reads, threads: Mutex::new(threads) })
     }
 
     /// The Field's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.frame.name
     }
 
     /// Reads an envelope's payload: the costly part of a message, done at the door. Never fails: what is
     /// wrong with the payload is part of the message, because other rules come first.
     pub fn read(&self, envelope: &Envelope<'_>) -> Message {
-        Message::read(envelope, &self.policy)
+        Message::read(envelope, &self.frame.policy)
     }
 
     /// Hands a message to the actor; waits for room, at most [`QUEUE_PATIENCE_MS`]. Messages that are handed
@@ -286,8 +271,7 @@ fn spawn_indexer(
     let work = move || {
         step_back(INDEX_NICENESS);
         while told.recv().is_ok() {
-            let view = published.view.load_full();
-            view.index.catch_up(&view.world);
+            published.view.load_full().catch_up_index();
         }
     };
     Ok((tell, thread::Builder::new().name(format!("akashik-index-{name}")).spawn(work)?))

@@ -9,24 +9,42 @@ use super::index::SharedIndex;
 use crate::field::{Policy, UnitFilter, Whereabouts, World};
 use crate::protocol::ConflictStatus;
 
+/// What all views of one Field share.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    pub name: Arc<str>,
+    pub policy: Arc<Policy>,
+    pub index: Arc<SharedIndex>,
+}
+
+impl Frame {
+    /// A view of this Field.
+    pub fn view(&self, world: &World, whereabouts: Vector<Whereabouts>, clock: u64) -> Arc<View> {
+        Arc::new(View { frame: self.clone(), world: world.clone(), whereabouts, clock })
+    }
+}
+
 /// An immutable durable state of one Field.
 #[derive(Debug)]
 pub struct View {
-    pub(super) name: Arc<str>,
-    pub(super) policy: Arc<Policy>,
-    pub(super) world: World,
-    pub(super) whereabouts: Vector<Whereabouts>,
-    pub(super) clock: u64,
-    pub(super) index: Arc<SharedIndex>,
+    frame: Frame,
+    world: World,
+    whereabouts: Vector<Whereabouts>,
+    clock: u64,
 }
 
 impl View {
+    /// Brings the index up to this state.
+    pub(super) fn catch_up_index(&self) {
+        self.frame.index.catch_up(&self.world);
+    }
+
     /// What the state itself tells for `GET /v1/field/status`: name, epoch, level, counts.
     pub fn status(&self) -> Value {
         let mut status = self.world.status();
-        status.insert("name".into(), json!(&*self.name));
+        status.insert("name".into(), json!(&*self.frame.name));
         status.insert("epoch".into(), json!(self.clock));
-        status.insert("level".into(), json!(self.policy.level));
+        status.insert("level".into(), json!(self.frame.policy.level));
         Value::Object(status)
     }
 
@@ -47,11 +65,11 @@ impl View {
 
     /// `GET /v1/units/{id}`; `None` when there is none that `asker` may see.
     pub fn unit(&self, id: &str, asker: Option<&str>) -> Option<Value> {
-        self.world.unit_shown(id, asker, &self.policy)
+        self.world.unit_shown(id, asker, &self.frame.policy)
     }
 
     /// `GET /v1/units`.
     pub fn units(&self, filter: &UnitFilter, asker: Option<&str>) -> Value {
-        self.world.units_shown(filter, asker, &self.policy)
+        self.world.units_shown(filter, asker, &self.frame.policy)
     }
 }

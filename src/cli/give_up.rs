@@ -1,4 +1,5 @@
-//! `akashik retract`: RETRACT (Extension), takes a committed unit back.
+//! `akashik retract` and `akashik discard`: RETRACT takes a committed unit back, DISCARD gives a draft up
+//! (Extensions). They say the same things.
 
 use clap::Args;
 use serde_json::json;
@@ -8,9 +9,9 @@ use super::exit::Failure;
 use super::screen;
 use crate::protocol::Operation;
 
-/// RETRACT.
+/// RETRACT or DISCARD.
 #[derive(Debug, Args)]
-pub(super) struct Retract {
+pub(super) struct GiveUp {
     #[command(flatten)]
     ask: Ask,
     #[command(flatten)]
@@ -27,12 +28,12 @@ struct Flags {
     reason: Option<String>,
 }
 
-impl Retract {
-    /// Runs the command.
-    pub fn run(&self) -> Result<(), Failure> {
+impl GiveUp {
+    /// Runs the command, as one or the other.
+    pub fn run(&self, operation: Operation) -> Result<(), Failure> {
         let flags = &self.flags;
         let payload =
             || Ok(object([("memory_unit_id", json!(flags.memory_unit_id)), ("reason", json!(flags.reason))]));
-        self.ask.run(Operation::Retract, payload, screen::figures)
+        self.ask.run(operation, payload, screen::figures)
     }
 }
