@@ -35,7 +35,8 @@ pub struct Config {
     pub silence_max_ms: u64,
     /// Most open connections.
     pub connections_max: usize,
-    /// Largest size of each Field's log on disk, bytes; nothing means as much as the disk holds.
+    /// Largest size of each Field's log file, bytes (its journal comes on top); nothing means as much as the
+    /// disk holds.
     pub max_log_bytes: Option<u64>,
 }
 

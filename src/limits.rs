@@ -15,6 +15,10 @@ pub const EPOCH_LEAD_MAX: u64 = 1_000_000;
 /// Longest content of a unit (section 3). Configurable.
 pub const CONTENT_MAX_BYTES: usize = 256 * 1024;
 
+/// Longest purpose, question, reason, description, evidence item or assumption: a paragraph or two. What is to be
+/// remembered is the content.
+pub const TEXT_MAX_BYTES: usize = 16 * 1024;
+
 /// Most relations of a unit (section 3). Configurable.
 pub const RELATIONS_MAX: usize = 64;
 
@@ -107,8 +111,8 @@ pub const SILENCE_MAX_MS: u64 = 60_000;
 /// How long a peer may take no bytes while output is pending (wire, section 2).
 pub const STALL_MAX_MS: u64 = 30_000;
 
-/// How long a shutdown waits for what is in flight (wire, section 1).
-pub const DRAIN_MS: u64 = 10_000;
+/// How long a shutdown waits for what is in flight: with what comes after it, at most 10 s (wire, section 1).
+pub const DRAIN_MS: u64 = 8_000;
 
 /// Open connections, all doors together: below the usual limit of file descriptors. Configurable.
 pub const CONNECTIONS_MAX: usize = 16_384;

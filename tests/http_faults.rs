@@ -261,6 +261,24 @@ async fn garbage_on_the_socket_hurts_nobody() {
     hub.stop().await;
 }
 
+/// Each of these made a task panic once; now each gets an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_without_a_path_is_answered() {
+    let hub = start().await;
+    let host = hub.addr;
+    for head in [
+        format!("GET x HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        format!("CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        format!("OPTIONS * HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+    ] {
+        let reply = hub.raw(&head).await;
+        check(&reply, 404, "INVALID_MESSAGE");
+    }
+    let foreign = hub.raw("GET x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").await;
+    check(&foreign, 403, "FORBIDDEN");
+    hub.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_the_bound_wait_for_one_to_end() {
     let hub = start_with(|config| config.connections_max = 2).await;

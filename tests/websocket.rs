@@ -237,6 +237,17 @@ async fn who_never_reads_is_not_read_from() {
     hub.stop().await;
 }
 
+/// Pongs are output too: who pings without reading is not read from either.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_pings_without_reading_is_not_read_from() {
+    let hub = start().await;
+    let mut tcp = hub.raw_websocket().await;
+    let many = client_frame(9, &[7; 125]).repeat(1_000);
+    flood(&mut tcp, &many, 64 * 1024 * 1024).await;
+    drop(tcp);
+    hub.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pings_are_answered_and_keep_a_quiet_client() {
     let hub = start_with(|config| (config.heartbeat_ms, config.silence_max_ms) = (40, 160)).await;

@@ -101,7 +101,7 @@ settings! {
     /// Most open connections [default: 16384]
     #[arg(long, env = "AKASHIK_CONNECTIONS_MAX", value_name = "COUNT")]
     connections_max: usize,
-    /// Largest size of each Field's log on disk [default: as much as the disk holds]
+    /// Largest size of each Field's log file; its journal, usually 8 MiB, comes on top [default: as much as the disk holds]
     #[arg(long, env = "AKASHIK_MAX_LOG_BYTES", value_name = "BYTES")]
     max_log_bytes: u64,
     /// An origin that browsers may call from; repeat it for more

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::policy::Policy;
 use super::presence::Whereabouts;
+use super::rules::{SAID, excerpt};
 use super::state::{AgentNo, Slot, UnitNo, World};
 use super::visibility::may_see;
 use crate::limits::{CONFLICTS_LISTED_MAX, INBOUND_SHOWN_MAX, PAGE_MAX_BYTES};
@@ -86,6 +87,7 @@ impl World {
             .inbound_of(slot.id)
             .take(INBOUND_SHOWN_MAX)
             .map(|(kind, description, source)| {
+                let description = description.map(|text| excerpt(text, SAID));
                 json!({ "type": kind, "source_id": source.id, "description": description })
             })
             .collect();

@@ -335,12 +335,43 @@ fn files_that_are_not_for_us_are_refused_and_left_alone() {
     refused(|error| matches!(error, LogError::Foreign(_)));
 
     fs::remove_file(&file).expect("remove");
+    // Were the lock not empty, the loss would be noticed.
     drop(open(dir.path()));
     let newer = Connection::open(&file).expect("open");
     let update = "UPDATE meta SET value = 2 WHERE key = 'format'";
     newer.execute(update, []).expect("update");
     drop(newer);
     refused(|error| *error == LogError::Format { found: 2, supported: 1 });
+}
+
+#[test]
+fn a_lost_log_is_not_taken_for_a_new_one() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    drop(open(dir.path()));
+    let file = dir.path().join("field.db");
+    for lose in [|file: &Path| fs::write(file, ""), |file: &Path| fs::remove_file(file)] {
+        lose(&file).expect("lost");
+        let error = SqliteLog::open(dir.path(), NO_OPTIONS).err().expect("refused");
+        assert!(matches!(error, LogError::Corrupt { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_log_whose_file_was_taken_away_or_replaced_acknowledges_nothing() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let mut log = open(dir.path());
+    let rows = |epoch| [Row { epoch, body: format!("{{\"epoch\":{epoch}}}") }];
+    log.append(&Batch { rows: &rows(1), reserve: None }).expect("written");
+    let (file, aside) = (dir.path().join("field.db"), dir.path().join("aside"));
+    fs::rename(&file, &aside).expect("renamed");
+    for _ in 0..2 {
+        assert!(log.append(&Batch { rows: &rows(2), reserve: None }).is_err());
+        assert!(log.reopen().is_err(), "no other log takes its place");
+        fs::write(&file, "").expect("write");
+    }
+    fs::rename(&aside, &file).expect("renamed");
+    log.reopen().expect("it is back");
+    log.append(&Batch { rows: &rows(2), reserve: None }).expect("written");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! connection is open; `metadata` is harmless.
 
 use std::fs::{self, File, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -86,6 +87,18 @@ pub(super) fn lock(file: &Path) -> Result<File, LogError> {
     }
     let place = beside(file, ".lock");
     let lock = File::options().create(true).truncate(false).write(true).open(&place)?;
+    // Whatever is in it says that the log was made once; see `mark_made`.
+    let was_made = lock.metadata()?.len() > 0;
+    if was_made && fs::metadata(file).map_or(true, |metadata| metadata.len() == 0) {
+        return Err(LogError::Corrupt {
+            epoch: None,
+            what: format!(
+                "{} was there before and is missing or empty now: restore it, or remove {} to begin anew",
+                file.display(),
+                directory.display()
+            ),
+        });
+    }
     let deadline = Instant::now() + PREDECESSOR_WAIT;
     loop {
         match lock.try_lock() {
@@ -99,6 +112,30 @@ pub(super) fn lock(file: &Path) -> Result<File, LogError> {
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
+    }
+}
+
+/// Notes in the lock's file that the log exists from now on, so that a lost file is not taken for a new log.
+pub(super) fn mark_made(mut lock: &File) -> Result<(), LogError> {
+    if lock.metadata()?.len() == 0 {
+        lock.write_all(b"The log beside this file was made. Remove both to begin anew.\n")?;
+        lock.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Which file stands at a path: another one under the same name is another log. Nothing where the system cannot
+/// tell, or where there is none.
+pub(super) fn identity(file: &Path) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        None
     }
 }
 

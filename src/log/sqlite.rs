@@ -25,8 +25,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::log::database::{
-    LOCK_WAIT, WAL_KEEP_BYTES, beside, checksum, count_after, ends, file_of, intact, lock, meta, open_reader,
-    open_writer, set_meta, stored,
+    LOCK_WAIT, WAL_KEEP_BYTES, beside, checksum, count_after, ends, file_of, identity, intact, lock,
+    mark_made, meta, open_reader, open_writer, set_meta, stored,
 };
 use crate::log::{Batch, LARGEST, Log, LogError, LogReader, Row, Stat};
 
@@ -55,7 +55,9 @@ pub struct SqliteLog {
     file: PathBuf,
     options: SqliteOptions,
     /// Kept for its lock, which goes with it.
-    _lock: File,
+    lock: File,
+    /// Which file it is; nothing before it was first opened.
+    identity: Option<(u64, u64)>,
     /// Nothing after a failure, until opened again.
     connection: Option<Connection>,
     tail: Tail,
@@ -87,7 +89,8 @@ impl SqliteLog {
     pub fn open(dir_or_file: &Path, options: SqliteOptions) -> Result<Self, LogError> {
         let file = file_of(dir_or_file);
         let mut log = SqliteLog {
-            _lock: lock(&file)?,
+            lock: lock(&file)?,
+            identity: None,
             file,
             options,
             connection: None,
@@ -97,6 +100,8 @@ impl SqliteLog {
             since_look: 0,
         };
         log.connect()?;
+        mark_made(&log.lock)?;
+        log.identity = identity(&log.file);
         Ok(log)
     }
 
@@ -114,7 +119,16 @@ impl SqliteLog {
         Ok(self.connection.insert(connection))
     }
 
+    /// What is written to a file that nobody can reach any more would be lost with the process.
+    fn check_place(&self) -> Result<(), LogError> {
+        if self.identity.is_none() || identity(&self.file) == self.identity {
+            return Ok(());
+        }
+        Err(LogError::Io(format!("{} is gone or was replaced while it was open", self.file.display())))
+    }
+
     fn open_anew(&mut self) -> Result<Connection, LogError> {
+        self.check_place()?;
         let connection = open_writer(&self.file, self.options.max_bytes)?;
         // What the journal holds counts from now on, also what a killed hub wrote and had not
         // flushed yet. Nobody may see it before it is durable: this flushes the journal first and
@@ -143,7 +157,7 @@ impl SqliteLog {
         if self.broken {
             return Err(LogError::Broken);
         }
-        let done = self.connect().and_then(work);
+        let done = self.check_place().and_then(|()| self.connect()).and_then(work);
         self.unrested = true;
         if done.is_err() {
             self.broken = true;

@@ -183,9 +183,9 @@ fn salvage(text: &str, refusal: Refusal) -> FaultyEnvelope {
 /// Finds out, off the fast path, which key makes `text` no envelope.
 fn diagnose(text: &str, error: &serde_json::Error) -> Box<FaultyEnvelope> {
     let refusal = match serde_json::from_str::<Value>(text) {
-        Err(_) => Refusal::new(
+        Err(malformed) => Refusal::new(
             ErrorCode::InvalidMessage,
-            format!("The message is not valid JSON: {error}."),
+            format!("The message cannot be read as JSON: {malformed}."),
             "Send one JSON object, the envelope, in UTF-8.",
         ),
         Ok(Value::Object(map)) => wrong_key(&map, error),
@@ -240,9 +240,11 @@ fn wrong_key(map: &Map<String, Value>, error: &serde_json::Error) -> Refusal {
             ),
         };
     }
-    Refusal::new(
-        ErrorCode::InvalidMessage,
-        format!("The message is no valid envelope: {error}."),
+    let said = error.to_string();
+    let twice = KEYS.into_iter().find(|key| said.contains(&format!("duplicate field `{key}`")));
+    Refusal::invalid(
+        twice.unwrap_or_default(),
+        format!("The message is no valid envelope: {said}."),
         "Send each of the eight keys once.",
     )
 }
@@ -357,6 +359,6 @@ mod tests {
         let deep = envelope(|_| {}).replace("{\"x\":1}", &"[".repeat(100_000));
         assert!(Envelope::parse(&deep).is_err());
         let twice = envelope(|_| {}).replacen("{", "{\"id\":\"other\",", 1);
-        assert!(Envelope::parse(&twice).is_err());
+        assert_eq!(key_of(&twice), "id");
     }
 }

@@ -51,6 +51,31 @@ impl Keys {
         }
     }
 
+    /// An optional string of at most [`limits::TEXT_MAX_BYTES`].
+    pub fn short_text(&mut self, key: &str) -> Result<Option<Box<str>>, Refusal> {
+        let text = self.text(key)?;
+        text.map(|text| self.short(key, text)).transpose()
+    }
+
+    fn short(&self, key: &str, text: String) -> Result<Box<str>, Refusal> {
+        if text.len() <= limits::TEXT_MAX_BYTES {
+            return Ok(text.into_boxed_str());
+        }
+        let name = self.name(key);
+        Err(Refusal::invalid(
+            &name,
+            format!("{name} has {} bytes; at most {} are allowed.", text.len(), limits::TEXT_MAX_BYTES),
+            format!("Send a shorter {name}; what is to be remembered belongs into content."),
+        )
+        .with("limit", json!(limits::TEXT_MAX_BYTES)))
+    }
+
+    /// A string that is present, not blank, and of at most [`limits::TEXT_MAX_BYTES`].
+    pub fn required_short_text(&mut self, key: &str) -> Result<Box<str>, Refusal> {
+        let text = self.required_text(key)?;
+        self.short(key, text)
+    }
+
     /// A string that is present and not blank, kept exactly.
     pub fn required_text(&mut self, key: &str) -> Result<String, Refusal> {
         let text = self.text(key)?.ok_or_else(|| self.missing(key, "a non-empty string"))?;
@@ -129,13 +154,13 @@ impl Keys {
         }
     }
 
-    /// An optional list of strings.
+    /// An optional list of strings, each of at most [`limits::TEXT_MAX_BYTES`].
     pub fn texts(&mut self, key: &str, limit: usize) -> Result<Vec<Box<str>>, Refusal> {
         let values = self.list(key, limit)?;
         values
             .into_iter()
             .map(|value| match value {
-                Value::String(text) => Ok(text.into_boxed_str()),
+                Value::String(text) => self.short(key, text),
                 _ => Err(self.wrong(key, "a list of strings")),
             })
             .collect()

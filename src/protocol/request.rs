@@ -260,16 +260,13 @@ fn intent(keys: &mut Keys) -> Result<Intent, Refusal> {
         Ok(None) => return Err(missing("intent is missing")),
         Err(_) => return Err(missing("intent is not an object")),
     };
-    let purpose = match intent.text("purpose") {
-        Ok(Some(purpose)) if !purpose.trim().is_empty() => purpose.into_boxed_str(),
+    let purpose = match intent.short_text("purpose") {
+        Ok(Some(purpose)) if !purpose.trim().is_empty() => purpose,
         Ok(_) => return Err(missing("intent.purpose is missing or empty")),
+        Err(long) if long.details.get("limit").is_some() => return Err(long),
         Err(_) => return Err(missing("intent.purpose is not a string")),
     };
-    Ok(Intent {
-        purpose,
-        task_id: intent.id("task_id")?,
-        question: intent.text("question")?.map(String::into_boxed_str),
-    })
+    Ok(Intent { purpose, task_id: intent.id("task_id")?, question: intent.short_text("question")? })
 }
 
 fn invalid_confidence(key: &str, message: String) -> Refusal {
@@ -301,10 +298,11 @@ fn confidence(keys: &mut Keys, limits: &Limits) -> Result<Option<Confidence>, Re
         },
     };
     // The older draft of the protocol said `reasoning`; it is understood, and never said back.
-    let reasoning = inner.text("reasoning");
-    let reason = match (inner.text("reason"), reasoning) {
-        (Ok(Some(reason)), _) | (Ok(None), Ok(Some(reason))) => Some(reason.into_boxed_str()),
+    let reasoning = inner.short_text("reasoning");
+    let reason = match (inner.short_text("reason"), reasoning) {
+        (Ok(Some(reason)), _) | (Ok(None), Ok(Some(reason))) => Some(reason),
         (Ok(None), Ok(None)) => None,
+        (Err(long), _) | (_, Err(long)) if long.details.get("limit").is_some() => return Err(long),
         _ => {
             return Err(invalid_confidence("confidence.reason", "confidence.reason is not a string.".into()));
         }
@@ -364,7 +362,7 @@ fn relation(at: usize, value: Value) -> Result<Relation, Refusal> {
             .with("key", json!(format!("{path}.{key}")))
     };
     let target_id = keys.required_id("target_id").map_err(under)?;
-    let description = keys.text("description").map_err(under)?.map(String::into_boxed_str);
+    let description = keys.short_text("description").map_err(under)?;
     Ok(Relation { kind, target_id: Box::from(target_id.as_ref()), description })
 }
 
@@ -406,7 +404,7 @@ fn replay(keys: &mut Keys) -> Result<ReplayRequest, Refusal> {
 fn give_up(keys: &mut Keys) -> Result<GiveUpRequest, Refusal> {
     Ok(GiveUpRequest {
         memory_unit_id: keys.required_text("memory_unit_id")?.into_boxed_str(),
-        reason: keys.required_text("reason")?.into_boxed_str(),
+        reason: keys.required_short_text("reason")?,
     })
 }
 

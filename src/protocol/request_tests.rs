@@ -48,6 +48,7 @@ fn record_ignores_what_is_the_fields_alone() {
 fn record_refuses_each_wrong_key_by_name() {
     use ErrorCode::*;
     let long = "x".repeat(limits::CONTENT_MAX_BYTES + 1);
+    let wordy = "x".repeat(limits::TEXT_MAX_BYTES + 1);
     let many = |n: usize| json!(vec!["x"; n]);
     let relations = |n: usize| json!(vec![json!({"type": "supports", "target_id": "mem-1"}); n]);
     for (pointer, value, code, key) in [
@@ -78,6 +79,10 @@ fn record_refuses_each_wrong_key_by_name() {
         ("/confidence/evidence", many(65), InvalidMessage, "confidence.evidence"),
         ("/confidence/assumptions", many(65), InvalidMessage, "confidence.assumptions"),
         ("/confidence/evidence", json!([1]), InvalidMessage, "confidence.evidence"),
+        ("/intent/purpose", json!(&wordy), InvalidMessage, "intent.purpose"),
+        ("/intent/question", json!(&wordy), InvalidMessage, "intent.question"),
+        ("/confidence/reason", json!(&wordy), InvalidMessage, "confidence.reason"),
+        ("/confidence/evidence", json!([&wordy]), InvalidMessage, "confidence.evidence"),
         ("/relations", json!({}), InvalidMessage, "relations"),
         ("/relations", relations(65), InvalidMessage, "relations"),
         ("/relations", json!(["mem-1"]), InvalidMessage, "relations[0]"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -63,6 +63,9 @@ pub async fn closing(hub: &Hub) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
+/// Stands for a target without a path; no endpoint.
+const NO_PATH: &str = "/-";
+
 /// Speaks HTTP until the connection ends or is agreed to become a WebSocket.
 async fn http<S, B>(doors: &Doors, service: Arc<S>, tcp: Metered<TcpStream>, takeover: Takeover)
 where
@@ -83,6 +86,10 @@ where
             takeover: takeover.clone(),
         };
         request.extensions_mut().insert(arrival);
+        if !request.uri().path().starts_with(['/', '*']) {
+            // A target without a path (`GET x`, CONNECT) names nothing here, and warp cannot take it apart.
+            *request.uri_mut() = Uri::from_static(NO_PATH);
+        }
         S::clone(&service).oneshot(request)
     });
     let pulse = tcp.pulse();

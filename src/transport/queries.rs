@@ -10,7 +10,7 @@ use super::paths::{LISTED, Query};
 use super::reply::{self, Fault, Response};
 use super::rest::agent;
 use crate::hub::{Door, Field, Hub, UnitFilter, View};
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX, REPLY_MAX_BYTES};
 use crate::protocol::{
     ConflictStatus, Cursor, ErrorCode, MemoryType, PROTOCOL, Refusal, UnitStatus, VERSION, check_id,
 };
@@ -78,7 +78,7 @@ pub async fn status(hub: &Hub, field: &Field) -> Result<Response, Fault> {
 
 /// `GET /v1/agents`.
 pub async fn agents(field: &Field) -> Result<Response, Fault> {
-    look(field, |view| view.agents()).await
+    list(field, |view| view.agents()).await
 }
 
 /// `GET /v1/conflicts?status=`, the unresolved ones when no status is given.
@@ -87,7 +87,7 @@ pub async fn conflicts(field: &Field, query: &Query) -> Result<Response, Fault> 
     let read = |text: &str| text.split(',').map(|name| ConflictStatus::from_name(name.trim())).collect();
     let unresolved = || vec![ConflictStatus::Detected, ConflictStatus::Resolving, ConflictStatus::Escalated];
     let wanted: Vec<_> = query.value("status", expected, read)?.unwrap_or_else(unresolved);
-    look(field, move |view| view.conflicts(&wanted)).await
+    list(field, move |view| view.conflicts(&wanted)).await
 }
 
 /// Who asks, where the asking is allowed to speak for it.
@@ -101,18 +101,24 @@ fn asker(headers: &HeaderMap, identity: &Identity) -> Result<Option<String>, Ref
 ///
 /// # Errors
 /// `UNIT_NOT_FOUND`, also where the asker may not see it.
-pub fn unit(field: &Field, id: &str, headers: &HeaderMap, identity: &Identity) -> Result<Response, Fault> {
+pub async fn unit(
+    field: &Field,
+    id: &str,
+    headers: &HeaderMap,
+    identity: &Identity,
+) -> Result<Response, Fault> {
     let asker = asker(headers, identity)?;
-    let Some(unit) = field.view().unit(id, asker.as_deref()) else {
-        let shown: String = id.chars().take(80).collect();
+    let named = id.to_owned();
+    let shown = look(field, move |view| view.unit(&named, asker.as_deref())).await?;
+    shown.ok_or_else(|| {
+        let said: String = id.chars().take(80).collect();
         let refusal = Refusal::new(
             ErrorCode::UnitNotFound,
-            format!("There is no unit {shown:?} here that you can see."),
+            format!("There is no unit {said:?} here that you can see."),
             "List the units with GET /v1/units.",
         );
-        return Err(refusal.with("memory_unit_id", json!(shown)).into());
-    };
-    Ok(reply::value(StatusCode::OK, &unit))
+        refusal.with("memory_unit_id", json!(said)).into()
+    })
 }
 
 /// `GET /v1/units?after=&limit=&type=&status=&agent=&task=&session=`.
@@ -132,7 +138,7 @@ pub async fn units(
         task: id(query, "task")?,
         session: id(query, "session")?,
     };
-    look(field, move |view| view.units(&filter, asker.as_deref())).await
+    list(field, move |view| view.units(&filter, asker.as_deref())).await
 }
 
 fn one_of(names: &str) -> String {
@@ -171,12 +177,20 @@ fn id(query: &Query, key: &str) -> Result<Option<String>, Refusal> {
     Ok(text)
 }
 
-/// Prints something of the newest state. Pages can be large, so not on a thread that serves connections.
-async fn look(field: &Field, show: impl FnOnce(&View) -> Value + Send + 'static) -> Result<Response, Fault> {
+/// Prints something of the newest state, if it is there. It can be large, so not on a thread that serves
+/// connections.
+async fn look(
+    field: &Field,
+    show: impl FnOnce(&View) -> Option<Value> + Send + 'static,
+) -> Result<Option<Response>, Fault> {
     let view: Arc<View> = field.view();
-    let printed = tokio::task::spawn_blocking(move || serde_json::to_vec(&show(&view))).await;
-    match printed {
-        Ok(Ok(body)) => Ok(reply::typed(StatusCode::OK, reply::JSON, body)),
+    let print = move || show(&view).map(|value| serde_json::to_vec(&value)).transpose();
+    match tokio::task::spawn_blocking(print).await {
+        Ok(Ok(None)) => Ok(None),
+        Ok(Ok(Some(body))) if body.len() <= REPLY_MAX_BYTES => {
+            Ok(Some(reply::typed(StatusCode::OK, reply::JSON, body)))
+        }
+        Ok(Ok(Some(_))) => Err(reply::answer_too_large().into()),
         _ => Err(Refusal::new(
             ErrorCode::InternalError,
             "The state could not be shown.",
@@ -184,6 +198,12 @@ async fn look(field: &Field, show: impl FnOnce(&View) -> Value + Send + 'static)
         )
         .into()),
     }
+}
+
+/// The same for what is always there.
+async fn list(field: &Field, show: impl FnOnce(&View) -> Value + Send + 'static) -> Result<Response, Fault> {
+    let shown = look(field, |view| Some(show(view))).await?;
+    Ok(shown.unwrap_or_else(|| reply::value(StatusCode::OK, &Value::Null)))
 }
 
 #[cfg(test)]

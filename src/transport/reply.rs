@@ -185,13 +185,17 @@ pub fn bounded(answer: Answer) -> Answer {
     if !answer.outcome.as_ref().is_ok_and(too_large) {
         return answer;
     }
-    let refusal = Refusal::new(
+    Answer { outcome: Err(answer_too_large()), ..answer }
+}
+
+/// The refusal of an answer that no door sends.
+pub fn answer_too_large() -> Refusal {
+    Refusal::new(
         ErrorCode::MessageTooLarge,
         format!("The answer is larger than {REPLY_MAX_BYTES} bytes."),
         "Ask for less: fewer units, the format summary or ids_only, a narrower filter, or a smaller target.",
     )
-    .with("limit", json!(REPLY_MAX_BYTES));
-    Answer { outcome: Err(refusal), ..answer }
+    .with("limit", json!(REPLY_MAX_BYTES))
 }
 
 #[cfg(test)]

@@ -212,7 +212,7 @@ async fn dispatch(
         Endpoint::Status => queries::status(hub, field).await,
         Endpoint::Agents => queries::agents(field).await,
         Endpoint::Conflicts => queries::conflicts(field, &call.query).await,
-        Endpoint::Unit(id) => queries::unit(field, id, headers, &identity),
+        Endpoint::Unit(id) => queries::unit(field, id, headers, &identity).await,
         Endpoint::Units => queries::units(field, &call.query, headers, &identity).await,
         Endpoint::Log => queries::log(field, &call.query).await,
         Endpoint::WebSocket => {

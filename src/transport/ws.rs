@@ -209,6 +209,8 @@ enum Outcome {
     Awaited(Pending, Instant, Option<OwnedSemaphorePermit>),
     /// It never reached the Field.
     Refused(Box<Refusal>),
+    /// A ping; the WebSocket itself has made the pong, which only needs to go out.
+    Pong,
 }
 
 /// What the three parts share.
@@ -267,7 +269,12 @@ impl Talk<'_> {
                     Err(Place { address: Address::unknown(), outcome: Outcome::Refused(Box::new(binary())) })
                 }
                 Some(Ok(Frame::Close(_))) => return Err(Ending::ByPeer),
-                Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => continue,
+                Some(Ok(Frame::Ping(_))) => {
+                    // The pong takes a place too, so that who pings without reading is not read from.
+                    place.send(Box::new(Place { address: Address::unknown(), outcome: Outcome::Pong }));
+                    continue;
+                }
+                Some(Ok(Frame::Pong(_) | Frame::Frame(_))) => continue,
                 Some(Err(error)) => return broken(&error),
                 None => return Err(Ending::Lost),
             };
@@ -320,6 +327,10 @@ impl Talk<'_> {
             let Some(place) = self.meanwhile(&mut sink, queue.recv()).await? else { break };
             let Place { address, outcome } = *place;
             let (answer, _leave) = match outcome {
+                Outcome::Pong => {
+                    flush(&mut sink).await?;
+                    continue;
+                }
                 Outcome::Refused(refusal) => {
                     (Answer { epoch: self.field.clock(), outcome: Err(*refusal) }, None)
                 }

@@ -68,7 +68,7 @@ pub(in super::super) fn retract(ground: &Ground<'_>, request: &GiveUpRequest) ->
         UnitStatus::Retracted => {}
         status if status.is_live() => {
             events.push(Event::Retracted { memory_unit_id: slot.id, reason: request.reason.clone() });
-            let reason = super::excerpt(&request.reason, relate::SAID);
+            let reason = super::excerpt(&request.reason, super::SAID);
             let why = |left: UnitId| format!("{left} was retracted by its author: {reason}");
             relate::settle(ground, no, Strategy::Authority, why, &mut BTreeSet::new(), &mut events);
         }

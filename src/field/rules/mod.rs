@@ -14,6 +14,10 @@ pub use attune::{Selection, document, select, show};
 pub use detect::detect;
 pub use replay::{Chronicle, replay};
 
+/// Characters of an agent's own words in a conflict's description, in a rationale and beside a unit that they
+/// point at: they are shown again and again, and the whole text stands in the unit or in the RETRACT.
+pub(super) const SAID: usize = 280;
+
 /// The beginning of a text, on one line, at most `most` characters.
 pub(super) fn excerpt(text: &str, most: usize) -> String {
     let mut words = String::new();

@@ -15,10 +15,6 @@ use crate::protocol::{
     RelationType, Resolution, SYSTEM, Strategy, Unit, UnitId, UnitStatus,
 };
 
-/// Characters of an agent's own words in a conflict's description and in a rationale: both are shown again and
-/// again, and the whole text stands in the unit or in the RETRACT.
-pub(super) const SAID: usize = 280;
-
 /// What a committed unit's relations come to.
 pub(in super::super) struct Effects {
     /// The units that it replaces, in the order named, each once.
@@ -182,7 +178,7 @@ fn settled(
 /// The conflict that a `contradicts` relation makes. The new unit is always the younger of the two.
 fn explicit_conflict(id: ConflictId, older: &Unit, newer: &Unit, said: Option<&str>) -> Conflict {
     let description = match said {
-        Some(said) if !said.trim().is_empty() => super::excerpt(said, SAID),
+        Some(said) if !said.trim().is_empty() => super::excerpt(said, super::SAID),
         _ => format!(
             "{} {} (\"{}\") contradicts {} {} (\"{}\")",
             newer.kind,

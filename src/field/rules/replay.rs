@@ -81,13 +81,17 @@ fn answer(
         ReplayDepth::Summary if key > REPLAY_SUMMARY_EVENTS_MAX => Weight::Turning,
         depth => least_listed(depth),
     };
-    let timeline: Vec<_> =
+    let mut timeline: Vec<_> =
         told.into_values().filter(|told| told.weight >= least).map(|told| told.event).collect();
     if least == Weight::Turning {
-        summary.push_str(&format!(
-            " The timeline lists the {} turning points of {key} key events.",
-            timeline.len()
-        ));
+        let turning = timeline.len();
+        summary.push_str(&format!(" The timeline lists the turning points of {key} key events"));
+        if turning > REPLAY_SUMMARY_EVENTS_MAX {
+            let half = REPLAY_SUMMARY_EVENTS_MAX / 2;
+            timeline.drain(half..turning - half);
+            summary.push_str(&format!(", of {turning} such the first {half} and the last {half}"));
+        }
+        summary.push('.');
     }
     if timeline.len() > policy.limits.replay_events || json_bytes(&timeline) > policy.limits.replay_bytes {
         return Err(too_large(policy, request.depth));
@@ -110,7 +114,7 @@ fn json_bytes(timeline: &[ReplayEvent]) -> usize {
 
 fn too_large(policy: &Policy, depth: ReplayDepth) -> Refusal {
     let advice = match depth {
-        ReplayDepth::Summary => "Replay a smaller target: one unit, decision or task of it.",
+        ReplayDepth::Summary => "Replay a smaller target, or an earlier as_of_epoch.",
         ReplayDepth::Detailed => "Retry with depth \"summary\", or replay one unit, decision or task of it.",
         ReplayDepth::FullTrace => {
             "Retry with depth \"detailed\" or \"summary\", or replay one unit, decision or task of it."
