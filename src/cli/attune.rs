@@ -27,7 +27,7 @@ struct Flags {
     /// At most so many units
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     max_units: u64,
-    /// At most so many tokens of units
+    /// At most so many tokens of units (level 2; not served yet)
     #[arg(long, value_name = "COUNT")]
     max_tokens: Option<u64>,
     /// What the agent is about to do
@@ -39,7 +39,7 @@ struct Flags {
     /// How much of each unit: full, summary or ids_only
     #[arg(long)]
     format: Option<String>,
-    /// Something the agent cares for; repeat it for more
+    /// Something the agent cares for; repeat it for more (level 2; not served yet)
     #[arg(long)]
     interest: Vec<String>,
     /// Only units of this type; repeat it for more
@@ -97,10 +97,13 @@ fn readable(response: &Value) -> String {
     for (at, found) in response["record"].as_array().into_iter().flatten().enumerate() {
         let unit = &found["memory_unit"];
         let score = found["relevance_score"].as_f64().unwrap_or_default();
-        let role = plain(&unit["source"]["agent_role"]);
-        let text = excerpt(unit["content"].as_str().unwrap_or_default());
-        let (id, kind) = (plain(&unit["id"]), plain(&unit["type"]));
-        let _ = writeln!(out, "{:>3}  {score:.3}  {id}  {kind} by {role}  {text}", at + 1);
+        let _ = write!(out, "{:>3}  {score:.3}  {}", at + 1, plain(&unit["id"]));
+        // With the format ids_only there is no more.
+        if let Some(content) = unit["content"].as_str() {
+            let (kind, role) = (plain(&unit["type"]), plain(&unit["source"]["agent_role"]));
+            let _ = write!(out, "  {kind} by {role}  {}", excerpt(content));
+        }
+        out.push('\n');
         let _ = writeln!(out, "            {}", plain(&found["relevance_reason"]));
     }
     let unresolved = conflicts(&response["conflicts"]);
@@ -132,7 +135,7 @@ mod tests {
         assert_eq!(
             shown,
             "  1  0.851  mem-2  finding by researcher  grows fast\n            Recent finding.\nConflicts:\n\
-             conflict-3  detected factual  mem-1 / mem-2  d\n1 of 9 units, epoch 12\n"
+             conflict-3  detected factual  mem-1 / mem-2\n    d\n1 of 9 units, epoch 12\n"
         );
     }
 }

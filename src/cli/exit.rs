@@ -1,10 +1,14 @@
 //! How a command ends when it does not end well.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use serde_json::json;
+
+use super::screen::plain;
 use crate::client::ClientError;
+use crate::protocol::ErrorBody;
 
 /// Why a command failed; decides the exit code (wire, section 5).
 #[derive(Debug)]
@@ -35,6 +39,7 @@ impl Failure {
     /// Says it on stderr and gives the exit code.
     pub fn report(self) -> ExitCode {
         let (code, message) = match self {
+            Self::Refused(body) if io::stderr().is_terminal() => (1, readable(&body)),
             Self::Refused(body) => (1, body),
             Self::Failed(message) => (1, format!("akashik: {message}")),
             Self::Usage(message) => (2, format!("akashik: {message}")),
@@ -44,6 +49,19 @@ impl Failure {
         // With stderr closed there is nobody to tell; the code says enough.
         let _ = writeln!(io::stderr(), "{message}");
         ExitCode::from(code)
+    }
+}
+
+/// An error body for a person: what was wrong, and what to do.
+fn readable(body: &str) -> String {
+    match serde_json::from_str::<ErrorBody>(body) {
+        Ok(body) => format!(
+            "{}: {}\n  {}",
+            body.code,
+            plain(&json!(body.message)),
+            plain(&json!(body.suggested_action))
+        ),
+        Err(_) => body.to_owned(),
     }
 }
 

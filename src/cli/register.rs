@@ -43,7 +43,7 @@ impl Register {
             ]))
         };
         let response = self.ask.send(Operation::Register, payload)?;
-        screen::show_response(self.ask.json(), &response, screen::figures)?;
+        screen::show_response(self.ask.json(), &response, readable)?;
         // Rejected is an answer (section 12), and still not what was asked for.
         let answer: Value = serde_json::from_str(response.get()).map_err(Failure::failed)?;
         if answer["status"] == "rejected" {
@@ -51,4 +51,23 @@ impl Register {
         }
         Ok(())
     }
+}
+
+/// Who joined what, in two lines.
+fn readable(response: &Value) -> String {
+    let (agent, field) = (&response["agent"], &response["field_capabilities"]);
+    if agent.is_null() {
+        return String::new();
+    }
+    let said = |value: &Value| screen::plain(value);
+    let operations: Vec<_> =
+        field["supported_operations"].as_array().into_iter().flatten().map(said).collect();
+    format!(
+        "{} joined the Field {} as {} (level {})\nit serves {}",
+        said(&agent["id"]),
+        said(&field["field"]),
+        said(&agent["role"]),
+        said(&field["conformance_level"]),
+        operations.join(", "),
+    )
 }

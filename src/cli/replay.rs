@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, object};
 use super::exit::Failure;
-use super::screen::{excerpt, plain};
+use super::screen::plain;
 use crate::protocol::Operation;
 
 /// REPLAY.
@@ -51,9 +51,14 @@ impl Replay {
     }
 }
 
-/// The timeline, one line an event, under its summary.
+/// The timeline, one line an event, under its summary where it is not whole.
 fn readable(response: &Value) -> String {
-    let mut out = format!("{}\n", plain(&response["summary"]));
+    let mut out = String::new();
+    let listed = response["timeline"].as_array().map_or(0, Vec::len);
+    // A timeline that is whole tells the same as its summary.
+    if response["total_events"] != listed {
+        let _ = writeln!(out, "{}", plain(&response["summary"]));
+    }
     for event in response["timeline"].as_array().into_iter().flatten() {
         let text = |key: &str| plain(&event[key]);
         // Writing to a string cannot fail.
@@ -64,7 +69,7 @@ fn readable(response: &Value) -> String {
             text("timestamp"),
             text("event_type"),
             text("agent_id"),
-            excerpt(&text("description")),
+            text("description"),
         );
     }
     let _ = writeln!(out, "{} events in all", plain(&response["total_events"]));

@@ -114,14 +114,19 @@ pub(super) fn conflicts(list: &Value) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{}  {} {}  {} / {}  {}",
+            "{}  {} {}  {} / {}\n    {}",
             text("id"),
             text("status"),
             text("type"),
             text("unit_a"),
             text("unit_b"),
-            excerpt(&text("description")),
+            text("description"),
         );
+        let resolution = &conflict["resolution"];
+        if resolution.is_object() {
+            let (how, winner) = (plain(&resolution["strategy"]), plain(&resolution["winner_id"]));
+            let _ = writeln!(out, "    {how}: {winner} prevails. {}", plain(&resolution["rationale"]));
+        }
     }
     out
 }

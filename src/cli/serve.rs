@@ -37,9 +37,11 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let (address, insecure, data) = (config.listen, config.insecure, config.data.clone());
     // The port first: a second hub on the same port must not touch the data directory.
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::failed(format!(
+            "cannot listen on {address}: {error}; is another hub running? --listen takes another port"
+        ))
+    })?;
     let bound = listener.local_addr()?;
     if insecure && !bound.ip().to_canonical().is_loopback() {
         warn!(%bound, "insecure: anybody who reaches this address can read and write every Field");

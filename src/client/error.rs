@@ -15,7 +15,7 @@ pub enum ClientError {
     #[error("disconnected: {0}")]
     Disconnected(Cow<'static, str>),
     /// Nobody answered in time; the message may have been carried out or not.
-    #[error("the hub cannot be reached: {0}")]
+    #[error("the hub cannot be reached: {0}; start one with `akashik serve`, or name another with --url")]
     Unreachable(String),
     /// The other side does not speak as a hub does.
     #[error("no proper answer: {0}")]

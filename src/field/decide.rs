@@ -152,9 +152,10 @@ fn registered(state: &State, message: &Message) -> Result<Option<AgentNo>, Refus
     let id = &message.agent_id;
     let said = match status {
         None => format!("The agent {id:?} is not registered."),
-        Some(status) => {
-            format!("The agent {id:?} is {status}: it left, or its connection was gone too long.")
+        Some(AgentStatus::Failed) => {
+            format!("The agent {id:?} has failed: its connection was gone too long.")
         }
+        Some(_) => format!("The agent {id:?} has left this Field."),
     };
     Err(Refusal::new(
         ErrorCode::AgentNotRegistered,

@@ -54,7 +54,10 @@ pub enum StartError {
     )]
     InUse(PathBuf),
     /// A Field's log cannot be opened or read.
-    #[error("the log of Field {field:?} cannot be opened: {error}")]
+    #[error(
+        "the log of Field {field:?} cannot be opened: {error}; `akashik log verify` tells more, and a damaged log is best \
+         restored from a copy"
+    )]
     Log {
         /// Whose log.
         field: String,

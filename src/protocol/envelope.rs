@@ -159,7 +159,8 @@ fn wrong_constant(key: &str, found: &str, expected: &str) -> Refusal {
 
 fn unknown_operation(found: &str) -> Refusal {
     let found: String = found.chars().take(40).collect();
-    let known = Operation::ALL.map(Operation::name).join(", ");
+    let served = Operation::ALL.into_iter().filter(|op| op.served_from_level().is_some());
+    let known = served.map(Operation::name).collect::<Vec<_>>().join(", ");
     Refusal::invalid(
         "operation",
         format!("The operation {found:?} is unknown."),
@@ -186,13 +187,13 @@ fn diagnose(text: &str, error: &serde_json::Error) -> Box<FaultyEnvelope> {
         Err(malformed) => Refusal::new(
             ErrorCode::InvalidMessage,
             format!("The message cannot be read as JSON: {malformed}."),
-            "Send one JSON object, the envelope, in UTF-8.",
+            "Correct it and send one JSON object, in UTF-8.",
         ),
         Ok(Value::Object(map)) => wrong_key(&map, error),
         Ok(_) => Refusal::new(
             ErrorCode::InvalidMessage,
             "The message is valid JSON but not an object.",
-            "Send one JSON object, the envelope.",
+            "Send one JSON object: the envelope, or over HTTP the bare payload.",
         ),
     };
     Box::new(salvage(text, refusal))

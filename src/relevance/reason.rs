@@ -16,7 +16,7 @@ pub(super) fn sentence(view: &mut View<'_>, candidate: Candidate, factors: &Fact
     let mut parts = [
         (factors.lexical.contribution, words(view, candidate.number)),
         (factors.role.contribution, role(view, candidate.number)),
-        (factors.kind.contribution, (factors.kind.value >= 0.75).then(|| "important by its type".to_owned())),
+        (factors.kind.contribution, (factors.kind.value > 0.75).then(|| "important by its type".to_owned())),
         (factors.recency.contribution, (factors.recency.value >= 0.5).then(|| "recent".to_owned())),
     ];
     // Stable: equals stay in this order.

@@ -208,8 +208,8 @@ fn normal_origin(text: &str) -> String {
 fn foreign(header: &'static str, found: &str) -> Refusal {
     let found: String = found.chars().take(80).collect();
     let action = match header {
-        "Host" => "Reach the hub by localhost, by its address, or by a host name of its configuration.",
-        _ => "Call from a page of the hub itself, or add the origin to the hub's configuration.",
+        "Host" => "Reach the hub by localhost, by its address, or by a host name given with --allow-host.",
+        _ => "Call from a page of the hub itself, or allow the origin with --allow-origin.",
     };
     Refusal::new(ErrorCode::Forbidden, format!("{header} {found:?} is not allowed here."), action)
         .with("key", json!(header))
