@@ -26,7 +26,8 @@ pub fn apply(state: &mut State, entry: &Entry) {
     }
     if let (Some(id), Some(digest)) = (&entry.message_id, entry.digest) {
         let remembered = Remembered { epoch: entry.epoch, digest };
-        state.ledger.remember(message_key(&entry.agent_id, id), remembered, entry.at.0);
+        let key = entry.key.unwrap_or_else(|| message_key(&entry.agent_id, id));
+        state.ledger.remember(key, remembered, entry.at.0);
     }
     if let Some(no) = state.world.agent_no(&entry.agent_id) {
         state.presence.seen(no, entry.at);

@@ -25,6 +25,9 @@ pub struct Entry {
     pub session_id: Option<Arc<str>>,
     /// The sender's name for the message; absent for the Field's own entries.
     pub message_id: Option<Box<str>>,
+    /// Names the message for repeats; made of agent and message id again when the entry comes from the log.
+    #[serde(skip)]
+    pub key: Option<u128>,
     /// Stands for the payload when the message is repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<u64>,
@@ -127,7 +130,20 @@ impl Entry {
 
     /// The text that the log keeps.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("an entry is always writable")
+        // Growing step by step would copy most texts three times.
+        let mut text = Vec::with_capacity(self.likely_bytes());
+        serde_json::to_writer(&mut text, self).expect("an entry is always writable");
+        String::from_utf8(text).expect("JSON is UTF-8")
+    }
+
+    fn likely_bytes(&self) -> usize {
+        let of_event = |event: &Event| match event {
+            Event::Recorded { unit, .. } | Event::Committed { unit, .. } => {
+                unit.content.len() + unit.intent.purpose.len() + 640
+            }
+            _ => 512,
+        };
+        512 + self.events.iter().map(of_event).sum::<usize>()
     }
 
     /// The lines of `GET /v1/log`, one per event (wire, section 1). Drafts appear without what they say;
