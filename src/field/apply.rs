@@ -67,7 +67,12 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
                 mention_unit(world, no, entry.epoch);
             }
         }
-        Event::ConflictCreated { conflict } => create_conflict(world, entry.epoch, conflict),
+        Event::ConflictCreated { conflict, contested } => {
+            create_conflict(world, entry.epoch, conflict);
+            for no in contested.iter().filter_map(|id| world.find(*id)).collect::<Vec<_>>() {
+                world.set_status(no, UnitStatus::Contested);
+            }
+        }
         Event::Merged { conflict_id, resolution, superseded } => {
             resolve_conflict(world, entry.epoch, *conflict_id, resolution);
             if let Some(winner) = resolution.winner_id.and_then(|id| world.find(id)) {
@@ -183,9 +188,6 @@ fn create_conflict(world: &mut World, epoch: u64, conflict: &Arc<Conflict>) {
         world.disputes.entry(no).or_default().push_back(number);
         world.open_disputes.entry(no).or_default().insert(number);
         world.mention(Entity::Unit(no), epoch);
-        if world.slot(no).status == UnitStatus::Active {
-            world.set_status(no, UnitStatus::Contested);
-        }
     }
 }
 

@@ -63,8 +63,9 @@ pub enum Event {
     Discarded { memory_unit_id: UnitId, reason: Box<str> },
     #[serde(rename = "RETRACT")]
     Retracted { memory_unit_id: UnitId, reason: Box<str> },
+    /// A conflict was made; `contested` names the units that stood unquestioned until now.
     #[serde(rename = "CONFLICT_CREATED")]
-    ConflictCreated { conflict: Arc<Conflict> },
+    ConflictCreated { conflict: Arc<Conflict>, contested: Vec<UnitId> },
     /// A conflict was resolved; `superseded` names the units that the winner replaced.
     #[serde(rename = "MERGE")]
     Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },

@@ -108,12 +108,14 @@ impl Effects {
     pub fn consequences(&self, ground: &Ground<'_>, unit: &Unit, events: &mut Vec<Event>) -> Vec<ConflictId> {
         let world = &ground.state.world;
         let mut made = Vec::new();
+        let mut unit_is_listed = false;
         if ground.policy.level >= 1 {
             for (number, (no, said)) in (0..).zip(&self.contradicts) {
                 let id = ConflictId::new(ground.epoch, number);
                 made.push(id);
                 let conflict = explicit_conflict(id, &world.slot(*no).unit, unit, said.as_deref());
-                events.push(Event::ConflictCreated { conflict: Arc::new(conflict) });
+                let contested = self.newly_contested(ground, *no, unit.id, &mut unit_is_listed);
+                events.push(Event::ConflictCreated { conflict: Arc::new(conflict), contested });
             }
         }
         for (id, (no, _)) in made.iter().zip(&self.contradicts) {
@@ -129,6 +131,26 @@ impl Effects {
             settle(ground, *no, Strategy::LastWriteWins, why, &mut settled_already, events);
         }
         made
+    }
+}
+
+impl Effects {
+    /// The units that a new conflict of `unit` with `target` makes contested. One that is settled in the same
+    /// operation contests nobody.
+    fn newly_contested(
+        &self,
+        ground: &Ground<'_>,
+        target: UnitNo,
+        unit: UnitId,
+        unit_is_listed: &mut bool,
+    ) -> Vec<UnitId> {
+        let slot = ground.state.world.slot(target);
+        let mut contested = Vec::new();
+        if !self.supersedes.contains(&target) {
+            contested.extend((slot.status == UnitStatus::Active).then_some(slot.id));
+            contested.extend((!std::mem::replace(unit_is_listed, true)).then_some(unit));
+        }
+        contested
     }
 }
 

@@ -222,7 +222,7 @@ impl Walk<'_> {
                     Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
                         *memory_unit_id == id
                     }
-                    Event::ConflictCreated { conflict } => {
+                    Event::ConflictCreated { conflict, .. } => {
                         let ours = conflict.partner_of(id).is_some();
                         if ours {
                             conflicts.insert(conflict.id);
@@ -310,7 +310,7 @@ impl Walk<'_> {
             let Some(entry) = self.read(epoch)? else { continue };
             for (index, event) in (0..).zip(&entry.events) {
                 let ours = match event {
-                    Event::ConflictCreated { conflict: made } => made.id == conflict.id,
+                    Event::ConflictCreated { conflict: made, .. } => made.id == conflict.id,
                     Event::Merged { conflict_id, .. } => *conflict_id == conflict.id,
                     _ => false,
                 };

@@ -69,7 +69,7 @@ fn sentence(event: &Event) -> (Weight, String) {
         Event::Retracted { memory_unit_id, reason } => {
             (Weight::Turning, format!("Retracted {memory_unit_id}: {}", excerpt(reason, EXCERPT)))
         }
-        Event::ConflictCreated { conflict } => (
+        Event::ConflictCreated { conflict, .. } => (
             Weight::Turning,
             format!(
                 "Explicit conflict created from contradicts relation: {} against {}. {}",

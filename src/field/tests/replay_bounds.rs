@@ -126,7 +126,7 @@ fn expected(entries: &[Entry], units: &BTreeSet<UnitId>) -> Vec<(u64, &'static s
             let ours = match event {
                 Event::Recorded { unit, .. } | Event::Committed { unit, .. } => units.contains(&unit.id),
                 Event::Retracted { memory_unit_id, .. } => units.contains(memory_unit_id),
-                Event::ConflictCreated { conflict } => {
+                Event::ConflictCreated { conflict, .. } => {
                     let ours = [conflict.unit_a, conflict.unit_b].iter().any(|unit| units.contains(unit));
                     ours && conflicts.insert(conflict.id)
                 }
