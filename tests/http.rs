@@ -245,6 +245,44 @@ async fn the_log_is_lines_of_json() {
     hub.stop().await;
 }
 
+/// A page ends by its bytes too, and nothing is skipped between pages.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_large_units_end_early_and_miss_nothing() {
+    let hub = start().await;
+    hub.register("a").await;
+    let mut ids = Vec::new();
+    for at in 0..40 {
+        ids.push(hub.record("a", &format!("{at} {}", "x".repeat(200_000))).await);
+    }
+    let (mut seen, mut after, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let reply = hub.get(&format!("/v1/units?limit=1000{after}")).await;
+        assert!(reply.body.len() < 6_000_000, "a page of {} bytes", reply.body.len());
+        let page = reply.json();
+        seen.extend(
+            page["units"].as_array().unwrap().iter().map(|unit| unit["id"].as_str().unwrap().to_owned()),
+        );
+        pages += 1;
+        match page["cursor"].as_str() {
+            Some(cursor) => after = format!("&after={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!((seen, pages), (ids.clone(), 2));
+    let (mut recorded, mut after) = (0, "0.0".to_owned());
+    loop {
+        let reply = hub.get(&format!("/v1/log?limit=1000&after={after}")).await;
+        assert!(reply.body.len() < 6_000_000, "a page of {} bytes", reply.body.len());
+        let text = reply.text();
+        let Some(last) = text.lines().last() else { break };
+        recorded += text.lines().filter(|line| line.contains("\"RECORD\"")).count();
+        let last: Value = serde_json::from_str(last).unwrap();
+        last["cursor"].as_str().unwrap().clone_into(&mut after);
+    }
+    assert!(recorded >= ids.len());
+    hub.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_are_apart() {
     let hub = start().await;

@@ -237,6 +237,40 @@ async fn who_never_reads_is_not_read_from() {
     hub.stop().await;
 }
 
+/// Replies to reads are large: few are computed for a peer that does not take them.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_much_and_reads_nothing_is_given_little() {
+    let hub = start().await;
+    hub.register("writer").await;
+    hub.register("other").await;
+    for at in 0..40 {
+        hub.record("writer", &format!("{at} {}", "x".repeat(200_000))).await;
+    }
+    let mut ws = hub.websocket().await;
+    ws.register("a").await;
+    let scope = json!({ "scope": { "role": "r", "max_units": 1000 } });
+    for at in 0..60 {
+        ws.send(envelope(&format!("m-{at}"), "ATTUNE", "a", scope.clone())).await;
+    }
+    // Another's reads go on meanwhile; each round gives the hub time to compute what it will.
+    let mut computed = 0;
+    for round in 0..20 {
+        let headers = [("Akashik-Agent", "other")];
+        let small = json!({ "scope": { "role": "r", "max_units": 1 } }).to_string();
+        assert_eq!(hub.post("/v1/attune", &headers, small).await.status, 200);
+        let text = hub.get("/metrics").await.text();
+        let line = text.lines().find(|line| {
+            line.contains("operations_total{") && line.contains("ATTUNE") && line.contains("\"ok\"")
+        });
+        let count = line.and_then(|line| line.rsplit(' ').next()).and_then(|n| n.parse::<f64>().ok());
+        computed = count.expect("ATTUNEs are counted") as usize - (round + 1);
+    }
+    // Each reply has 8 MB: four wait, and the socket holds at most one more.
+    assert!(computed <= 6, "{computed} large replies were computed for a peer that reads nothing");
+    drop(ws);
+    hub.stop().await;
+}
+
 /// Pongs are output too: who pings without reading is not read from either.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_pings_without_reading_is_not_read_from() {

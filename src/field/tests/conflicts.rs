@@ -17,6 +17,23 @@ fn only(stage: &mut Stage) -> Value {
 }
 
 #[test]
+fn a_unit_is_in_a_bounded_number_of_open_conflicts() {
+    let mut stage = Stage::with_agents(&["ada", "bob"]);
+    let unit = stage.record("ada", "x");
+    for _ in 0..crate::limits::OPEN_CONFLICTS_MAX {
+        stage.relate("bob", &[["contradicts", &unit]]).ok();
+    }
+    let refused = stage.relate("bob", &[["contradicts", &unit]]).refusal();
+    assert_eq!(
+        (refused.code, &refused.details["key"]),
+        (ErrorCode::InvalidMessage, &json!("relations[0].target_id"))
+    );
+    // The end of the unit settles them all, and makes room.
+    stage.give_up("ada", "RETRACT", &unit).ok();
+    assert!(stage.state.world.unresolved.is_empty());
+}
+
+#[test]
 fn a_contradiction_makes_a_conflict_in_the_same_entry() {
     let mut stage = Stage::with_agents(&["ada", "bob"]);
     let old = stage.record("ada", "23% CAGR");

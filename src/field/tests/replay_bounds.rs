@@ -54,6 +54,21 @@ fn a_timeline_of_too_many_bytes_is_too_large() {
 }
 
 #[test]
+fn the_summary_of_a_chain_of_any_length_lists_its_first_and_last_turns() {
+    let mut stage = Stage::with_agents(&["ada"]);
+    let first = stage.record("ada", "x");
+    let most = crate::limits::REPLAY_SUMMARY_EVENTS_MAX;
+    for _ in 0..most + 200 {
+        stage.relate("ada", &[["supersedes", &first]]).ok();
+    }
+    stage.policy.limits.replay_events = most;
+    assert_eq!(stage.replay("ada", ["memory_unit", &first], "detailed").code(), ErrorCode::ReplayTooLarge);
+    let replayed = stage.replay("ada", ["memory_unit", &first], "summary").ok();
+    assert_eq!((told(&replayed).len(), &replayed["total_events"]), (most, &json!(most + 201)));
+    assert!(text(&replayed["summary"]).contains("first 500 and the last 500"), "{}", replayed["summary"]);
+}
+
+#[test]
 fn the_summary_of_a_long_story_lists_its_turning_points_alone() {
     let mut stage = Stage::with_agents(&["ada"]);
     let of_task = |kind: &str| {
