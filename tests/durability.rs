@@ -281,3 +281,47 @@ async fn a_damaged_journal_leaves_a_sound_prefix() {
         );
     }
 }
+
+/// A quota stands in for a full disk: the file may not grow.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_log_refuses_writes_keeps_what_it_has_and_goes_on_with_more_room() {
+    let data = TempDir::new().expect("a directory");
+    let hub = HubProcess::start(data.path(), &["--max-log-bytes", "400000"]);
+    let mut socket = connect(&hub).await;
+    ask(&mut socket, envelope("ada", "reg", "REGISTER", &json!({ "id": "ada", "role": "writer" }))).await;
+    let (mut kept, mut refused) = (Vec::new(), 0);
+    for at in 0..300 {
+        let id = format!("m-{at}");
+        let reply = ask(&mut socket, envelope("ada", &id, "RECORD", &finding("x".repeat(4_000)))).await;
+        match reply["payload"]["status"].as_str() {
+            Some("accepted") => kept.push((id, reply["epoch"].clone())),
+            _ => {
+                assert_eq!(reply["payload"]["code"], "STORAGE_FULL", "{reply}");
+                refused += 1;
+            }
+        }
+        if refused == 20 {
+            break;
+        }
+    }
+    assert!(kept.len() > 20 && refused == 20, "{} kept, {refused} refused", kept.len());
+    let scope = json!({ "scope": { "role": "writer", "max_units": 1000, "include_own": true } });
+    let look = ask(&mut socket, envelope("ada", "look", "ATTUNE", &scope)).await;
+    assert_eq!(
+        look["payload"]["context_budget"]["units_available"],
+        kept.len(),
+        "reads are served, and tell the truth"
+    );
+    drop(socket);
+    hub.stop();
+    verify(data.path());
+
+    let hub = HubProcess::start(data.path(), &["--max-log-bytes", "4000000"]);
+    let mut socket = connect(&hub).await;
+    let (id, epoch) = kept.last().expect("something was kept");
+    let again = ask(&mut socket, envelope("ada", id, "RECORD", &finding("x".repeat(4_000)))).await;
+    assert_eq!(again["epoch"], *epoch, "what was acknowledged is there");
+    let more = ask(&mut socket, envelope("ada", "more", "RECORD", &finding("x".to_owned()))).await;
+    assert_eq!(more["payload"]["status"], "accepted");
+    hub.stop();
+}

@@ -11,6 +11,7 @@ mod clock;
 mod conflicts;
 mod detect;
 mod drafts;
+mod hostile;
 mod idempotency;
 mod invariants;
 mod levels;
