@@ -19,6 +19,14 @@ pub const CONTENT_MAX_BYTES: usize = 256 * 1024;
 /// remembered is the content.
 pub const TEXT_MAX_BYTES: usize = 16 * 1024;
 
+/// Longest hint: a page or two of context. Only its most telling words count.
+pub const HINT_MAX_BYTES: usize = 128 * 1024;
+
+/// Drafts that one ATTUNE judges, and bytes of their texts, the newest first: they are in no index.
+pub const DRAFTS_JUDGED_MAX: usize = 1_000;
+/// See [`DRAFTS_JUDGED_MAX`].
+pub const DRAFTS_JUDGED_MAX_BYTES: usize = 4 * 1024 * 1024;
+
 /// Most relations of a unit (section 3). Configurable.
 pub const RELATIONS_MAX: usize = 64;
 

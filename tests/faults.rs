@@ -326,3 +326,63 @@ async fn an_error_that_stays_is_tried_at_a_walk_and_does_not_keep_the_hub_from_s
     let stopped = tokio::time::timeout(Duration::from_secs(10), stage.hub.stop()).await;
     assert!(stopped.is_ok(), "the hub stops although its log cannot be written");
 }
+
+/// A read ahead of the reserved mark, and a commit that fails under it: before or after it took effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_from_the_future_over_a_failing_log_hangs_nobody_and_reuses_no_epoch() {
+    let scope = || json!({ "scope": { "role": "x", "max_units": 1 } });
+    for moment in [Moment::Before, Moment::After] {
+        let stage = Stage::with_agent(MemoryLog::new()).await;
+        stage.faults.fail_append(1, moment, error());
+        let mut shown = Vec::new();
+        for (epoch, id) in [(500_000, "far"), (0, "near"), (0, "nearer")] {
+            let read = stage.call_at(epoch, id, "ATTUNE", scope()).await;
+            shown.extend(read.outcome.is_ok().then_some(read.epoch));
+        }
+        let record = stage.record_when_it_can("m-1").await;
+        shown.push(record.epoch);
+        assert!(shown.windows(2).all(|pair| pair[0] < pair[1]), "{moment:?}: {shown:?}");
+        let stopped = tokio::time::timeout(Duration::from_secs(10), stage.hub.stop()).await;
+        assert!(stopped.is_ok(), "the hub stops ({moment:?})");
+    }
+    // The same while the log stays full.
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.faults.set_full(true);
+    stage.call_at(500_000, "far", "ATTUNE", scope()).await;
+    stage.call("near", "ATTUNE", scope()).await.outcome.expect("reads are served");
+    assert_eq!(code(&stage.record("m-1").await), Some(ErrorCode::StorageFull));
+    let stopped = tokio::time::timeout(Duration::from_secs(10), stage.hub.stop()).await;
+    assert!(stopped.is_ok(), "the hub stops although its log is full");
+}
+
+/// What was gathered behind a commit that failed must not count for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_commit_under_large_messages_leaves_room_for_others() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.faults.hang_append(1);
+    stage.faults.fail_append(1, Moment::Before, error());
+    let mut pending = vec![stage.submit("m-0", "RECORD", finding("x")).await];
+    let faults = stage.log.faults();
+    let hangs = tokio::task::spawn_blocking(move || faults.wait_for_hanging(Duration::from_secs(10)));
+    assert!(hangs.await.unwrap(), "the append was reached");
+    // More than what may be gathered, so the last ones wait outside.
+    for at in 1..=300 {
+        let payload = finding(&"x".repeat(250_000));
+        let id = format!("m-{at}");
+        let submit = stage.submit(&id, "RECORD", payload);
+        match tokio::time::timeout(Duration::from_millis(500), submit).await {
+            Ok(one) => pending.push(one),
+            Err(_) => break,
+        }
+    }
+    assert!(pending.len() > 200, "{} messages were taken", pending.len());
+    stage.faults.resume();
+    for one in pending {
+        let _ = tokio::time::timeout(Duration::from_secs(20), one).await.expect("every message is answered");
+    }
+    let attune = json!({ "scope": { "role": "x", "max_units": 1 } });
+    stage.call("look", "ATTUNE", attune).await.outcome.expect("reads are served");
+    stage.record_when_it_can("last").await;
+    let stopped = tokio::time::timeout(Duration::from_secs(10), stage.hub.stop()).await;
+    assert!(stopped.is_ok(), "the hub stops");
+}

@@ -135,7 +135,7 @@ impl World {
                 cursor = last;
                 break;
             }
-            bytes += slot.unit.content.len() + slot.unit.intent.purpose.len();
+            bytes += slot.unit.text_bytes();
             last = Some(cursor_of(epoch, no));
             units.push(unit_json(slot));
         }

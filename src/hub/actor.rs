@@ -105,6 +105,8 @@ pub(super) struct Actor {
     durable: u64,
     reserved: u64,
     durable_world: World,
+    /// The greatest epoch that anybody was shown; what lies above it is free to be handed out again.
+    shown: u64,
     /// While the log is full: whether to ask for space next, or for epochs.
     probe_next: bool,
     stopping: Option<oneshot::Sender<()>>,
@@ -123,6 +125,7 @@ impl Actor {
             durable: state.world.last_epoch,
             reserved: parts.restored.reserved,
             durable_world: state.world.clone(),
+            shown: state.clock,
             probe_next: false,
             stopping: None,
             state,
@@ -205,7 +208,8 @@ impl Actor {
             },
             Mode::Broken(refusal) | Mode::Reloading(refusal) => {
                 // Nothing is decided, so there is nothing to wait for.
-                let _ = to.send(Answer { epoch: self.shown_clock(), outcome: Err(refusal.clone()) });
+                self.parts.metrics.operation(&self.parts.frame.name, operation, refusal.code.name());
+                let _ = to.send(Answer { epoch: self.shown, outcome: Err(refusal.clone()) });
                 return;
             }
         };
@@ -248,8 +252,8 @@ impl Actor {
             },
             Verdict::Refuse(refusal) => refusal,
         };
-        // A refusal takes no epoch; it shows no more of the clock than may be shown.
-        let epoch = self.shown_clock();
+        // A refusal takes no epoch; what it shows of the clock is settled when it leaves.
+        let epoch = self.shown;
         (epoch, Then::Answer(Answer { epoch, outcome: Err(refusal) }))
     }
 
@@ -341,6 +345,7 @@ impl Actor {
         let refusal = storage_refusal(full, &error.to_string());
         // What waits is answered when it is known what the log holds: a failed commit may have taken effect.
         self.gathered.clear();
+        self.gathered_bytes = 0;
         self.in_flight = None;
         self.mode = Mode::Reloading(refusal);
         self.ask_log(Job::Reload);
@@ -353,24 +358,25 @@ impl Actor {
         };
         match outcome {
             Ok(Restored { mut state, reserved }) => {
-                // The process goes on: it knows who is connected, and what of the clock was ever shown.
-                state.clock = state.clock.max(self.shown_clock());
+                // The process goes on: it knows who is connected.
                 std::mem::swap(&mut state.presence, &mut self.state.presence);
                 state.presence.resume(&state.world, Timestamp::now());
                 self.durable = state.world.last_epoch;
                 self.reserved = reserved;
                 self.durable_world = state.world.clone();
                 self.state = state;
-                // What turned out to be durable is answered as it was decided.
+                // What turned out to be durable is answered as it was decided. Then the clock is where it was
+                // last shown, and the reads that still wait are stamped anew.
                 self.release_ready();
-                self.waiting.face(&self.state.world, &refusal, self.shown_clock());
+                self.state.clock = self.state.clock.max(self.shown);
+                self.waiting.face(&mut self.state, self.reserved, &refusal, self.shown);
                 self.mode = Mode::ReadOnly(refusal);
                 self.publish();
             }
             Err(error) => {
                 tracing::error!(field = %self.parts.frame.name, %error, "the log cannot be read back");
                 let refusal = unreadable_refusal(&error.to_string());
-                self.waiting.refuse_all(&refusal, self.shown_clock());
+                self.waiting.refuse_all(&refusal, self.shown);
                 self.mode = Mode::Broken(refusal);
             }
         }
@@ -403,23 +409,22 @@ impl Actor {
     /// Lets go of every reply whose grounds are durable.
     fn release_ready(&mut self) {
         while let Some(waiting) = self.waiting.pop_ready(self.durable, self.reserved) {
+            self.shown = self.shown.max(waiting.shows);
             match waiting.then {
+                Then::Answer(Answer { outcome: Err(refusal), .. }) => {
+                    let _ = waiting.to.send(Answer { epoch: self.shown, outcome: Err(refusal) });
+                }
                 // A door that went away needs no answer; its operation happened all the same.
                 Then::Answer(answer) => drop(waiting.to.send(answer)),
                 then => self.parts.reads.spawn(then, waiting.to),
             }
         }
-        self.parts.published.clock.store(self.shown_clock(), Ordering::Release);
-    }
-
-    /// The clock, as far as it may be shown.
-    fn shown_clock(&self) -> u64 {
-        self.state.clock.min(self.reserved)
+        self.parts.published.clock.store(self.shown, Ordering::Release);
     }
 
     fn publish(&mut self) {
         let whereabouts = self.state.presence.all();
-        let view = self.parts.frame.view(&self.durable_world, whereabouts, self.shown_clock());
+        let view = self.parts.frame.view(&self.durable_world, whereabouts, self.shown);
         self.parts.published.view.store(view);
         // A signal that is already there will do.
         let _ = self.parts.indexer.try_send(());
@@ -428,7 +433,7 @@ impl Actor {
     fn log_thread_died(&mut self) {
         tracing::error!(field = %self.parts.frame.name, "the log thread ended; this Field is closed");
         let refusal = unreadable_refusal("its thread ended");
-        self.waiting.refuse_all(&refusal, self.shown_clock());
+        self.waiting.refuse_all(&refusal, self.shown);
         self.log_busy = true;
     }
 

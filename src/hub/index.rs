@@ -27,7 +27,7 @@ impl SharedIndex {
 
     /// Indexes what `world` has and the index lacks.
     pub fn catch_up(&self, world: &World) {
-        while self.len() < world.timeline.len() {
+        while self.index.is_poisoned() || self.len() < world.timeline.len() {
             let mut index = match self.index.write() {
                 Ok(index) => index,
                 Err(poisoned) => {
@@ -44,7 +44,7 @@ impl SharedIndex {
             for (_, no) in &missing {
                 let slot = world.slot(*no);
                 index.push(&document(slot));
-                bytes += slot.unit.content.len() + slot.unit.intent.purpose.len();
+                bytes += slot.unit.text_bytes();
                 if bytes > STEP_BYTES {
                     break;
                 }

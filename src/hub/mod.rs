@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use thiserror::Error;
 
-pub use answer::{Answer, Payload};
+pub use answer::{Answer, Payload, answer_too_large};
 pub use field::{Field, LogFigures, Pending};
 pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
 pub use view::View;

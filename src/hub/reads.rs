@@ -1,16 +1,18 @@
 //! The worker pool's side of reads: ATTUNE, DETECT and REPLAY computed, first answers recalled.
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::answer::{Answer, Payload};
+use super::answer::{Answer, Payload, answer_too_large};
 use super::index::SharedIndex;
 use super::waiting::{Computation, Then};
 use crate::field::{Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show};
-use crate::limits::READS_MAX;
+use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
 use crate::protocol::{ErrorCode, Refusal};
 
@@ -144,14 +146,38 @@ impl Drop for Lent<'_> {
     }
 }
 
+/// Writes a response, as long as a door would send it: a longer one is given up on the way.
 fn payload(answer: &impl Serialize) -> Result<Payload, Refusal> {
-    match serde_json::value::to_raw_value(answer) {
+    let mut page = Page(Vec::with_capacity(4 * 1024));
+    let written = serde_json::to_writer(&mut page, answer);
+    if written.as_ref().is_err_and(serde_json::Error::is_io) {
+        return Err(answer_too_large());
+    }
+    let text = written.map(|()| String::from_utf8(page.0).unwrap_or_default());
+    match text.and_then(RawValue::from_string) {
         Ok(text) => Ok(text.into()),
         Err(error) => Err(Refusal::new(
             ErrorCode::InternalError,
             format!("The answer could not be written: {error}."),
             "Tell the hub's operator.",
         )),
+    }
+}
+
+/// Takes at most [`REPLY_MAX_BYTES`].
+struct Page(Vec<u8>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > REPLY_MAX_BYTES {
+            return Err(io::Error::other("the answer is too large"));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -178,5 +204,19 @@ impl FromLog<'_> {
 impl Chronicle for FromLog<'_> {
     fn entry(&mut self, epoch: u64) -> Result<Option<Entry>, String> {
         self.read(epoch).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_written_up_to_the_bound_and_refused_beyond_it() {
+        let quotes = 2;
+        let fits = "x".repeat(REPLY_MAX_BYTES - quotes);
+        assert_eq!(payload(&fits).map(|text| text.get().len()), Ok(REPLY_MAX_BYTES));
+        let refused = payload(&format!("{fits}x")).expect_err("too large");
+        assert_eq!(refused.code, ErrorCode::MessageTooLarge);
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::answer::Answer;
 use super::index::SharedIndex;
 use super::reads::Begun;
-use crate::field::{Read, World};
+use crate::field::{Read, State, World};
 use crate::protocol::{ErrorCode, Refusal};
 
 /// What is done once its grounds are durable.
@@ -75,25 +75,31 @@ impl Queue {
         }
     }
 
-    /// The state was read back as `world`, durable up to `world.last_epoch`: reads look at that instead, repeats
-    /// of what is durable still get their answer, and the rest, whose grounds are gone, is refused.
-    pub fn face(&mut self, world: &World, refusal: &Refusal, clock: u64) {
+    /// The state was read back: reads look at that instead, under new epochs as long as some are reserved;
+    /// repeats of what is durable still get their answer; the rest, whose grounds are gone, is refused.
+    pub fn face(&mut self, state: &mut State, reserved: u64, refusal: &Refusal, shown: u64) {
         let mut kept = VecDeque::new();
         for mut waiting in self.0.drain(..) {
             let stands = match &mut waiting.then {
                 Then::Answer(_) => false,
-                Then::Recall { epoch } => *epoch <= world.last_epoch,
+                Then::Recall { epoch } => *epoch <= state.world.last_epoch,
                 Then::Compute(computation) => {
-                    computation.world = world.clone();
-                    let asker = world.agents.get(computation.read.asker as usize);
-                    asker.is_some_and(|record| record.is_active())
+                    let asker = state.world.agents.get(computation.read.asker as usize);
+                    let stands = asker.is_some_and(|record| record.is_active()) && state.clock < reserved;
+                    if stands {
+                        state.clock += 1;
+                        computation.read.epoch = state.clock;
+                        computation.world = state.world.clone();
+                        waiting.shows = state.clock;
+                    }
+                    stands
                 }
             };
             if stands {
-                waiting.entry = world.last_epoch;
+                waiting.entry = state.world.last_epoch;
                 kept.push_back(waiting);
             } else {
-                let _ = waiting.to.send(Answer { epoch: clock, outcome: Err(refusal.clone()) });
+                let _ = waiting.to.send(Answer { epoch: shown, outcome: Err(refusal.clone()) });
             }
         }
         self.0 = kept;

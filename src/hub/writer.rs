@@ -51,7 +51,7 @@ pub(super) fn run(mut log: Box<dyn Log>, jobs: &Receiver<Job>, done: &Sender<Don
     // Whether anything was written since the last housekeeping.
     let mut stirred = true;
     loop {
-        let job = match next(jobs) {
+        let job = match next(jobs, stirred) {
             Ok(job) => job,
             Err(RecvTimeoutError::Timeout) => {
                 if stirred && let Err(error) = log.rest() {
@@ -70,10 +70,10 @@ pub(super) fn run(mut log: Box<dyn Log>, jobs: &Receiver<Job>, done: &Sender<Don
     }
 }
 
-/// The next job: looked for while awake, then waited for.
-fn next(jobs: &Receiver<Job>) -> Result<Job, RecvTimeoutError> {
+/// The next job: looked for while awake, if something was done just now, then waited for.
+fn next(jobs: &Receiver<Job>, linger: bool) -> Result<Job, RecvTimeoutError> {
     let began = Instant::now();
-    while began.elapsed() < LINGER {
+    while linger && began.elapsed() < LINGER {
         if let Ok(job) = jobs.try_recv() {
             return Ok(job);
         }

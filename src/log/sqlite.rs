@@ -100,7 +100,11 @@ impl SqliteLog {
             since_look: 0,
         };
         log.connect()?;
-        mark_made(&log.lock)?;
+        match mark_made(&log.lock) {
+            // On a full disk the log can still be read; the next opening marks it.
+            Ok(()) | Err(LogError::Full(_)) => {}
+            Err(error) => return Err(error),
+        }
         log.identity = identity(&log.file);
         Ok(log)
     }

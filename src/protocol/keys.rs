@@ -53,21 +53,30 @@ impl Keys {
 
     /// An optional string of at most [`limits::TEXT_MAX_BYTES`].
     pub fn short_text(&mut self, key: &str) -> Result<Option<Box<str>>, Refusal> {
+        self.text_up_to(key, limits::TEXT_MAX_BYTES)
+    }
+
+    /// An optional string of at most so many bytes.
+    pub fn text_up_to(&mut self, key: &str, most: usize) -> Result<Option<Box<str>>, Refusal> {
         let text = self.text(key)?;
-        text.map(|text| self.short(key, text)).transpose()
+        text.map(|text| self.bounded(key, text, most)).transpose()
     }
 
     fn short(&self, key: &str, text: String) -> Result<Box<str>, Refusal> {
-        if text.len() <= limits::TEXT_MAX_BYTES {
+        self.bounded(key, text, limits::TEXT_MAX_BYTES)
+    }
+
+    fn bounded(&self, key: &str, text: String, most: usize) -> Result<Box<str>, Refusal> {
+        if text.len() <= most {
             return Ok(text.into_boxed_str());
         }
         let name = self.name(key);
         Err(Refusal::invalid(
             &name,
-            format!("{name} has {} bytes; at most {} are allowed.", text.len(), limits::TEXT_MAX_BYTES),
-            format!("Send a shorter {name}; what is to be remembered belongs into content."),
+            format!("{name} has {} bytes; at most {most} are allowed.", text.len()),
+            format!("Send a shorter {name}."),
         )
-        .with("limit", json!(limits::TEXT_MAX_BYTES)))
+        .with("limit", json!(most)))
     }
 
     /// A string that is present, not blank, and of at most [`limits::TEXT_MAX_BYTES`].

@@ -395,7 +395,7 @@ fn detect(keys: &mut Keys) -> Result<DetectRequest, Refusal> {
 fn replay(keys: &mut Keys) -> Result<ReplayRequest, Refusal> {
     Ok(ReplayRequest {
         target_type: keys.required_name("target_type", ReplayTarget::from_name, ReplayTarget::names)?,
-        target_id: keys.required_text("target_id")?.into_boxed_str(),
+        target_id: Box::from(&*keys.required_id("target_id")?),
         depth: keys.required_name("depth", ReplayDepth::from_name, ReplayDepth::names)?,
         as_of_epoch: keys.count("as_of_epoch")?,
     })
@@ -403,13 +403,13 @@ fn replay(keys: &mut Keys) -> Result<ReplayRequest, Refusal> {
 
 fn give_up(keys: &mut Keys) -> Result<GiveUpRequest, Refusal> {
     Ok(GiveUpRequest {
-        memory_unit_id: keys.required_text("memory_unit_id")?.into_boxed_str(),
+        memory_unit_id: Box::from(&*keys.required_id("memory_unit_id")?),
         reason: keys.required_short_text("reason")?,
     })
 }
 
 fn commit(keys: &mut Keys, limits: &Limits, level: u8) -> Result<CommitRequest, Refusal> {
-    let memory_unit_id = keys.required_text("memory_unit_id")?.into_boxed_str();
+    let memory_unit_id = Box::from(&*keys.required_id("memory_unit_id")?);
     let confidence = confidence(keys, limits)?;
     // Given, it replaces the draft's, so it must be whole whatever unit is named.
     if level >= 1 && confidence.is_some() {

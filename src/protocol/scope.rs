@@ -8,7 +8,7 @@ use serde_json::json;
 use super::error::Refusal;
 use super::keys::Keys;
 use super::unit::{MemoryType, wire_names};
-use crate::limits::MAX_UNITS_MAX;
+use crate::limits::{HINT_MAX_BYTES, MAX_UNITS_MAX};
 
 wire_names!(
     /// How much of each unit ATTUNE shows.
@@ -65,7 +65,7 @@ impl AttuneRequest {
             types: inner.names("types", MemoryType::from_name, MemoryType::names)?,
         };
         let scope_since = if level >= 1 { inner.count("since_epoch")? } else { None };
-        let context_hint = keys.text("context_hint")?.map(String::into_boxed_str);
+        let context_hint = keys.text_up_to("context_hint", HINT_MAX_BYTES)?;
         let format = keys.name_or("format", Format::Full, Format::from_name, Format::names)?;
         let since = if level >= 1 { keys.count("since_epoch")? } else { None };
         Ok(Self { scope, context_hint, format, since_epoch: since.max(scope_since) })

@@ -164,6 +164,25 @@ pub struct Unit {
     pub relations: Vec<Relation>,
 }
 
+impl Unit {
+    /// Bytes of all the texts in it: about how long it is when written.
+    pub fn text_bytes(&self) -> usize {
+        let of_list = |texts: &[Box<str>]| texts.iter().map(|text| text.len()).sum::<usize>();
+        let confidence = self.confidence.as_ref().map_or(0, |confidence| {
+            let reason = confidence.reason.as_deref().map_or(0, str::len);
+            reason + of_list(&confidence.evidence) + of_list(&confidence.assumptions)
+        });
+        let of_relation = |relation: &Relation| {
+            relation.target_id.len() + relation.description.as_deref().map_or(0, str::len)
+        };
+        self.content.len()
+            + self.intent.purpose.len()
+            + self.intent.question.as_deref().map_or(0, str::len)
+            + confidence
+            + self.relations.iter().map(of_relation).sum::<usize>()
+    }
+}
+
 /// A memory unit as the doors show it: the unit with its present status and the epoch of its commit.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]

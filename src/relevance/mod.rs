@@ -40,4 +40,4 @@ mod words;
 
 pub use lexical::{Document, Index};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, rank};
-pub use summarize::summarize;
+pub use summarize::Summarizer;

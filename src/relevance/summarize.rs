@@ -14,36 +14,47 @@ const NEEDED: f32 = 3.0;
 /// What a figure is worth: numbers are what a summary is read for.
 const FIGURE: f32 = 0.5;
 
-/// The text itself where it fits into `most` characters; else as many of its sentences as fit, the most
-/// telling for this need first, in the text's own order; a sentence too long by itself is cut at a word,
-/// with an ellipsis. Never longer than `most` characters.
-pub fn summarize(text: &str, need: &str, most: usize) -> String {
-    let text = text.trim();
-    if text.chars().count() <= most {
-        return text.to_owned();
+/// Shortens texts for one need.
+pub struct Summarizer {
+    words: Words,
+    needed: BTreeSet<String>,
+}
+
+impl Summarizer {
+    /// For this need: a hint, or a role.
+    pub fn new(need: &str) -> Self {
+        let mut words = Words { tokenizer: Tokenizer::default(), stems: Stems::new() };
+        let needed = words.of(need);
+        Self { words, needed }
     }
-    let mut words = Words { tokenizer: Tokenizer::default(), stems: Stems::new() };
-    let needed = words.of(need);
-    let sentences: Vec<&str> = text.unicode_sentences().map(str::trim).filter(|s| !s.is_empty()).collect();
-    let mut ranked: Vec<(f32, usize)> = sentences
-        .iter()
-        .enumerate()
-        .map(|(at, sentence)| (words.worth(sentence, &needed, at == 0), at))
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let mut room = most;
-    let mut kept = BTreeSet::new();
-    for (_, at) in &ranked {
-        let length = sentences[*at].chars().count() + 1;
-        if length <= room + 1 {
-            kept.insert(*at);
-            room = room.saturating_sub(length);
+
+    /// The text itself where it fits into `most` characters; else as many of its sentences as fit, the most
+    /// telling for this need first, in the text's own order; a sentence too long by itself is cut at a word,
+    /// with an ellipsis. Never longer than `most` characters.
+    pub fn summarize(&mut self, text: &str, most: usize) -> String {
+        let text = text.trim();
+        if text.chars().count() <= most {
+            return text.to_owned();
         }
+        let sentences: Vec<&str> =
+            text.unicode_sentences().map(str::trim).filter(|s| !s.is_empty()).collect();
+        let worth = |(at, sentence): (usize, &&str)| (self.words.worth(sentence, &self.needed, at == 0), at);
+        let mut ranked: Vec<(f32, usize)> = sentences.iter().enumerate().map(worth).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut room = most;
+        let mut kept = BTreeSet::new();
+        for (_, at) in &ranked {
+            let length = sentences[*at].chars().count() + 1;
+            if length <= room + 1 {
+                kept.insert(*at);
+                room = room.saturating_sub(length);
+            }
+        }
+        if kept.is_empty() {
+            return ranked.first().map_or_else(String::new, |(_, at)| cut(sentences[*at], most));
+        }
+        kept.into_iter().map(|at| sentences[at]).collect::<Vec<_>>().join(" ")
     }
-    if kept.is_empty() {
-        return ranked.first().map_or_else(String::new, |(_, at)| cut(sentences[*at], most));
-    }
-    kept.into_iter().map(|at| sentences[at]).collect::<Vec<_>>().join(" ")
 }
 
 /// The beginning of a text up to a word's end, with an ellipsis, at most `most` characters.
@@ -92,7 +103,7 @@ mod tests {
 
     #[test]
     fn keeps_what_the_need_asks_for_in_the_texts_own_order() {
-        let summary = summarize(TEXT, "market growth", 110);
+        let summary = Summarizer::new("market growth").summarize(TEXT, 110);
         assert!(summary.contains("23%"), "{summary}");
         assert!(summary.find("vendor").is_none_or(|at| at < summary.find("23%").unwrap()));
         assert!(summary.chars().count() <= 110);
@@ -100,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_text_that_fits_is_left_as_it_is() {
-        assert_eq!(summarize(" short. ", "x", 280), "short.");
+        assert_eq!(Summarizer::new("x").summarize(" short. ", 280), "short.");
     }
 
     #[test]
@@ -110,7 +121,7 @@ mod tests {
         let mixed = format!("{TEXT} {long_word} {chinese} é\u{301}🙂");
         for text in [TEXT, &long_word, &chinese, &mixed] {
             for most in [1, 2, 10, 50, 280] {
-                let summary = summarize(text, "market 市场", most);
+                let summary = Summarizer::new("market 市场").summarize(text, most);
                 assert!(summary.chars().count() <= most, "{most}: {summary}");
                 assert!(!summary.is_empty());
             }

@@ -9,7 +9,7 @@ use super::guard::Identity;
 use super::paths::{LISTED, Query};
 use super::reply::{self, Fault, Response};
 use super::rest::agent;
-use crate::hub::{Door, Field, Hub, UnitFilter, View};
+use crate::hub::{Door, Field, Hub, UnitFilter, View, answer_too_large};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, REPLY_MAX_BYTES};
 use crate::protocol::{
     ConflictStatus, Cursor, ErrorCode, MemoryType, PROTOCOL, Refusal, UnitStatus, VERSION, check_id,
@@ -190,7 +190,7 @@ async fn look(
         Ok(Ok(Some(body))) if body.len() <= REPLY_MAX_BYTES => {
             Ok(Some(reply::typed(StatusCode::OK, reply::JSON, body)))
         }
-        Ok(Ok(Some(_))) => Err(reply::answer_too_large().into()),
+        Ok(Ok(Some(_))) => Err(answer_too_large().into()),
         _ => Err(Refusal::new(
             ErrorCode::InternalError,
             "The state could not be shown.",

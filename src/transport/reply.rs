@@ -4,10 +4,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::hub::{Answer, Payload};
-use crate::limits::REPLY_MAX_BYTES;
 use crate::protocol::{ErrorCode, Operation, Refusal};
 
 /// What a route answers.
@@ -169,7 +168,6 @@ impl AsRef<[u8]> for Text {
 
 /// The response to an operation: the bare payload or the error body, and the epoch in its header.
 pub fn answer(operation: Operation, answer: Answer) -> Response {
-    let answer = bounded(answer);
     let mut response = match answer.outcome {
         Ok(payload) => typed(StatusCode::OK, JSON, Bytes::from_owner(Text(payload))),
         Err(refusal) => Fault::from(refusal).of(Some(operation)).response(),
@@ -178,28 +176,10 @@ pub fn answer(operation: Operation, answer: Answer) -> Response {
     response
 }
 
-/// Replaces an answer that is larger than a door carries by a refusal that says so. Only reads grow so
-/// large, so nothing that happened is hidden.
-pub fn bounded(answer: Answer) -> Answer {
-    let too_large = |payload: &Payload| payload.get().len() > REPLY_MAX_BYTES;
-    if !answer.outcome.as_ref().is_ok_and(too_large) {
-        return answer;
-    }
-    Answer { outcome: Err(answer_too_large()), ..answer }
-}
-
-/// The refusal of an answer that no door sends.
-pub fn answer_too_large() -> Refusal {
-    Refusal::new(
-        ErrorCode::MessageTooLarge,
-        format!("The answer is larger than {REPLY_MAX_BYTES} bytes."),
-        "Ask for less: fewer units, the format summary or ids_only, a narrower filter, or a smaller target.",
-    )
-    .with("limit", json!(REPLY_MAX_BYTES))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -243,13 +223,5 @@ mod tests {
             (response.status().as_u16(), &response.headers()["retry-after"]),
             (503, &HeaderValue::from(2))
         );
-    }
-
-    #[test]
-    fn an_answer_beyond_the_bound_is_refused() {
-        let text = format!("\"{}\"", "x".repeat(REPLY_MAX_BYTES));
-        let payload: Payload = serde_json::value::RawValue::from_string(text).unwrap().into();
-        let refused = bounded(Answer { epoch: 7, outcome: Ok(payload) });
-        assert_eq!((refused.epoch, refused.outcome.unwrap_err().code), (7, ErrorCode::MessageTooLarge));
     }
 }

@@ -27,7 +27,7 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
 use super::connection::closing;
 use super::guard::Identity;
-use super::reply::{bounded, close_code};
+use super::reply::close_code;
 use super::vigil::{Metered, Pulse, Verdict, Vigil};
 use crate::config::Config;
 use crate::hub::{Answer, ConnectionId, Door, Field, Hub, LiveSession, Pending};
@@ -397,7 +397,6 @@ async fn flush(sink: &mut (impl Sink<Frame, Error = WsError> + Unpin)) -> Result
 
 /// The frame of a reply.
 fn print(address: &Address, answer: Answer) -> Option<Frame> {
-    let answer = bounded(answer);
     match answer.outcome {
         Ok(payload) => address.print(answer.epoch, &payload),
         Err(refusal) => address.print(

@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::visibility::may_see;
-use crate::limits::ATTUNE_CONFLICTS_MAX;
+use crate::limits::{ATTUNE_CONFLICTS_MAX, DRAFTS_JUDGED_MAX, DRAFTS_JUDGED_MAX_BYTES};
 use crate::protocol::{
     AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, UnitId, UnitStatus,
 };
-use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, rank, summarize};
+use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Summarizer, rank};
 
 /// Longest content in `summary` format, characters (section 7).
 const SUMMARY_CHARS: usize = 280;
@@ -74,6 +74,8 @@ pub fn select(
     let chosen = ranked.into_iter().map(of_place).collect();
     let mut selection = Selection { chosen, available };
     let drafts = filter.drafts();
+    selection.available += drafts.len();
+    let drafts = judged(world, drafts);
     if !drafts.is_empty() {
         let mut apart = Index::new();
         for no in &drafts {
@@ -84,7 +86,6 @@ pub fn select(
             Candidate { number, kind: kind(slot.kind), epoch: slot.epoch }
         });
         let ranked = rank(&apart, &need(apart.len()), candidates);
-        selection.available += drafts.len();
         selection.chosen.extend(ranked.into_iter().map(|one| (drafts[one.number as usize], one)));
         let newest_first = |no: UnitNo| std::cmp::Reverse(world.slot(no).epoch);
         selection.chosen.sort_by(|(a, x), (b, y)| {
@@ -93,6 +94,19 @@ pub fn select(
         selection.chosen.truncate(request.scope.max_units);
     }
     selection
+}
+
+/// The newest of these drafts, as many as one ATTUNE judges.
+fn judged(world: &World, mut drafts: Vec<UnitNo>) -> Vec<UnitNo> {
+    let mut room = DRAFTS_JUDGED_MAX_BYTES;
+    let fits = |no: &&UnitNo| {
+        let bytes = world.slot(**no).unit.text_bytes();
+        let fits = bytes <= room;
+        room = room.saturating_sub(bytes);
+        fits
+    };
+    let kept = drafts.iter().rev().take(DRAFTS_JUDGED_MAX).take_while(fits).count();
+    drafts.split_off(drafts.len() - kept)
 }
 
 /// A unit as the index takes it in.
@@ -110,7 +124,13 @@ pub fn document(slot: &Slot) -> Document<'_> {
 /// The response that shows a selection.
 pub fn show<'a>(world: &'a World, epoch: u64, request: &AttuneRequest, selection: Selection) -> Answer<'a> {
     let Selection { chosen, available } = selection;
-    let record: Vec<_> = chosen.into_iter().map(|(no, ranked)| scoped(world, no, ranked, request)).collect();
+    // The need's words are looked up once for all units.
+    let mut summarizer = (request.format == Format::Summary)
+        .then(|| Summarizer::new(request.context_hint.as_deref().unwrap_or(&request.scope.role)));
+    let record: Vec<_> = chosen
+        .into_iter()
+        .map(|(no, ranked)| scoped(world, no, ranked, request.format, summarizer.as_mut()))
+        .collect();
     Answer {
         status: "ok",
         context_budget: ContextBudget {
@@ -186,17 +206,22 @@ fn unresolved(world: &World) -> Vec<&Conflict> {
     newest.map(|number| &*world.conflicts[*number as usize]).collect()
 }
 
-fn scoped<'a>(world: &'a World, no: UnitNo, ranked: Ranked, request: &AttuneRequest) -> Scoped<'a> {
+fn scoped<'a>(
+    world: &'a World,
+    no: UnitNo,
+    ranked: Ranked,
+    format: Format,
+    summarizer: Option<&mut Summarizer>,
+) -> Scoped<'a> {
     let slot = world.slot(no);
     let mut unit = ShownUnit::new(&slot.unit, slot.status, slot.epoch);
-    let (memory_unit, format) = match request.format {
+    if let Some(summarizer) = summarizer {
+        unit.content = summarizer.summarize(&slot.unit.content, SUMMARY_CHARS).into();
+    }
+    let (memory_unit, format) = match format {
         Format::Full => (Shown::Unit(unit), "full"),
         Format::IdsOnly => (Shown::Id { id: slot.id }, "summary"),
-        Format::Summary => {
-            let hint = request.context_hint.as_deref().unwrap_or(&request.scope.role);
-            unit.content = summarize(&slot.unit.content, hint, SUMMARY_CHARS).into();
-            (Shown::Unit(unit), "summary")
-        }
+        Format::Summary => (Shown::Unit(unit), "summary"),
     };
     Scoped { memory_unit, relevance_score: ranked.score, relevance_reason: ranked.reason, format }
 }
