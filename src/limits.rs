@@ -60,6 +60,9 @@ pub const REPLAY_MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Most log entries that one REPLAY reads, whatever its depth: it bounds the time and memory of a read.
 pub const REPLAY_ENTRIES_MAX: usize = 100_000;
 
+/// ATTUNEs before a decision that its REPLAY tells, the latest, where reads are audited.
+pub const REPLAY_SHOWN_MAX: usize = 20;
+
 /// Longest timeline that `summary` depth lists in full; above it only the turning points are listed, so
 /// that the depth that is suggested after `REPLAY_TOO_LARGE` stays readable.
 pub const REPLAY_SUMMARY_EVENTS_MAX: usize = 1_000;

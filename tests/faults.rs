@@ -355,6 +355,40 @@ async fn a_read_from_the_future_over_a_failing_log_hangs_nobody_and_reuses_no_ep
     assert!(stopped.is_ok(), "the hub stops although its log is full");
 }
 
+/// Where reads are audited, nobody is shown what the log does not note.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audited_read_is_answered_once_it_is_noted() {
+    let log = MemoryLog::new();
+    let config = Config { audit_reads: true, ..Config::default() };
+    let hub = Hub::start_on(config, vec![Box::new(log.clone())]).await.expect("the hub starts");
+    let stage = Stage { hub, faults: log.faults(), log };
+    stage
+        .call("reg", "REGISTER", json!({ "id": "ada", "role": "tester" }))
+        .await
+        .outcome
+        .expect("registered");
+    stage.record("m-1").await.outcome.expect("recorded");
+    let scope = json!({ "scope": { "role": "x", "max_units": 5, "include_own": true } });
+    stage.faults.hang_append(1);
+    let mut look = Box::pin(stage.submit("look", "ATTUNE", scope.clone()).await);
+    let faults = stage.log.faults();
+    let hangs = tokio::task::spawn_blocking(move || faults.wait_for_hanging(Duration::from_secs(10)));
+    assert!(hangs.await.unwrap(), "the note is on its way");
+    assert!(futures::poll!(&mut look).is_pending(), "not answered before it is noted");
+    stage.faults.resume();
+    let look = look.await;
+    assert!(look.outcome.expect("answered").get().contains("mem-"));
+    let lines = stage.field().log_lines(Cursor::default(), 100).await.unwrap();
+    let note: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    assert_eq!((&note["event_type"], &note["read_epoch"]), (&json!("ATTUNE"), &json!(look.epoch)));
+    assert_eq!(note["agent_id"], "ada");
+    // Reads are served also where nothing can be noted.
+    stage.faults.set_full(true);
+    assert_eq!(code(&stage.record("m-2").await), Some(ErrorCode::StorageFull));
+    stage.call("look-2", "ATTUNE", scope).await.outcome.expect("reads are served");
+    stage.hub.stop().await;
+}
+
 /// What was gathered behind a commit that failed must not count for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_commit_under_large_messages_leaves_room_for_others() {

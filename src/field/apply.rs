@@ -73,6 +73,11 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
                 world.set_status(no, UnitStatus::Contested);
             }
         }
+        Event::Attuned { .. } => {
+            if let Some(agent) = world.agent_no(&entry.agent_id) {
+                world.mention(Entity::Shown(agent), entry.epoch);
+            }
+        }
         Event::Merged { conflict_id, resolution, superseded } => {
             resolve_conflict(world, entry.epoch, *conflict_id, resolution);
             if let Some(winner) = resolution.winner_id.and_then(|id| world.find(id)) {

@@ -14,7 +14,7 @@ use super::state::{AgentNo, State};
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
     AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
-    Timestamp, epoch_overflow, unsupported,
+    Timestamp, UnitId, epoch_overflow, unsupported,
 };
 
 /// What a message comes to.
@@ -40,6 +40,8 @@ pub struct Read {
     pub epoch: u64,
     /// Who asks.
     pub asker: AgentNo,
+    /// The protocol session, if any.
+    pub session_id: Option<Arc<str>>,
     /// What is asked.
     pub query: Query,
 }
@@ -112,7 +114,9 @@ pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
 
 fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refusal> {
     let asker = ground.agent.unwrap_or_default();
-    let read = |query| Ok(Verdict::Read(Read { epoch: ground.epoch, asker, query }));
+    let session_id = || ground.message.session_id.clone();
+    let read =
+        |query| Ok(Verdict::Read(Read { epoch: ground.epoch, asker, session_id: session_id(), query }));
     let change = match ground.message.request.as_ref().map_err(Refusal::clone)? {
         Request::Attune(request) => return read(Query::Attune(request.clone())),
         Request::Detect(request) => return read(Query::Detect(request.clone())),
@@ -222,6 +226,16 @@ pub fn overdue(state: &State, policy: &Policy, now: Timestamp) -> Option<Entry> 
     let agent = state.presence.overdue(now, policy.grace_ms)?;
     let id = Arc::clone(&state.world.agent(agent).agent.id);
     systems(state, now, Event::Failed { agent: id })
+}
+
+/// The entry that tells what an ATTUNE showed (section 7, REPLAY of a decision).
+pub fn audit(state: &State, at: Timestamp, read: &Read, shown: Vec<UnitId>) -> Option<Entry> {
+    let asker = state.world.agents.get(read.asker as usize)?;
+    let mut entry = systems(state, at, Event::Attuned { read_epoch: read.epoch, shown })?;
+    entry.operation = Some(Operation::Attune);
+    entry.agent_id = Arc::clone(&asker.agent.id);
+    entry.session_id = read.session_id.as_ref().map(|id| state.world.interned_session(id));
+    Some(entry)
 }
 
 fn systems(state: &State, at: Timestamp, event: Event) -> Option<Entry> {

@@ -66,6 +66,9 @@ pub enum Event {
     /// A conflict was made; `contested` names the units that stood unquestioned until now.
     #[serde(rename = "CONFLICT_CREATED")]
     ConflictCreated { conflict: Arc<Conflict>, contested: Vec<UnitId> },
+    /// What an ATTUNE showed the entry's agent, where reads are audited. `read_epoch` is the ATTUNE's own.
+    #[serde(rename = "ATTUNE")]
+    Attuned { read_epoch: u64, shown: Vec<UnitId> },
     /// A conflict was resolved; `superseded` names the units that the winner replaced.
     #[serde(rename = "MERGE")]
     Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },
@@ -84,6 +87,7 @@ impl Event {
             Self::Discarded { .. } => "DISCARD",
             Self::Retracted { .. } => "RETRACT",
             Self::ConflictCreated { .. } => "CONFLICT_CREATED",
+            Self::Attuned { .. } => "ATTUNE",
             Self::Merged { .. } => "MERGE",
         }
     }

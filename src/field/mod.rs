@@ -27,7 +27,7 @@ mod visibility;
 pub use apply::apply;
 pub use census::UnitFilter;
 pub use command::{Command, Message, message_key};
-pub use decide::{Query, Read, Verdict, connect, decide, overdue};
+pub use decide::{Query, Read, Verdict, audit, connect, decide, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};

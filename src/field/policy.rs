@@ -10,6 +10,8 @@ pub struct Policy {
     pub level: u8,
     /// Whether drafts are shown to every agent (section 3).
     pub shared_drafts: bool,
+    /// Whether what an ATTUNE shows is logged (section 7, REPLAY of a decision).
+    pub audit_reads: bool,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
     pub grace_ms: u64,
     /// The bounds that clients can meet.
@@ -44,7 +46,7 @@ impl Policy {
                 .map(str::to_owned)
                 .to_vec(),
         };
-        Self { level, shared_drafts, grace_ms, limits, capabilities }
+        Self { level, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Entity {
     Task(Arc<str>),
     /// A session, in all its entries.
     Session(Arc<str>),
+    /// What an agent was shown, where reads are audited.
+    Shown(AgentNo),
 }
 
 /// The public part of the state: everything but the memory of messages and of connections.

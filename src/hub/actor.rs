@@ -23,11 +23,11 @@ use super::waiting::{
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Message, State, Verdict, World, apply, connect, decide, overdue,
+    AgentNo, Command, Entry, Message, Read, State, Verdict, World, apply, audit, connect, decide, overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
-use crate::protocol::{Refusal, Timestamp};
+use crate::protocol::{Refusal, Timestamp, UnitId};
 
 /// How often the actor looks at what only time changes: agents overdue, space on the disk.
 const TICK: Duration = Duration::from_millis(500);
@@ -40,6 +40,8 @@ pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
 pub(super) enum Call {
     /// A message, the connection it came over, and where its answer goes.
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
+    /// An ATTUNE was computed and is to be noted before it is answered.
+    Shown { read: Box<Read>, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer> },
     /// A connection ended.
     Detach(u64),
     /// Are you there? Answers whether the log is open.
@@ -184,6 +186,7 @@ impl Actor {
                 self.message(*message, connection, to);
                 drop(room);
             }
+            Call::Shown { read, shown, answer, to } => self.note_shown(&read, shown, answer, to),
             Call::Detach(connection) => {
                 self.state.presence.detach(connection, Timestamp::now());
                 self.publish();
@@ -225,6 +228,18 @@ impl Actor {
         if lives {
             self.note_life(&command);
         }
+    }
+
+    /// Notes what an ATTUNE showed; its answer leaves once that is durable. Where nothing can be written, reads
+    /// are served all the same.
+    fn note_shown(&mut self, read: &Read, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer>) {
+        if matches!(self.mode, Mode::Open)
+            && let Some(entry) = audit(&self.state, Timestamp::now(), read, shown)
+        {
+            self.enter(entry);
+        }
+        let entry = self.state.world.last_epoch;
+        self.waiting.push(Waiting { entry, shows: answer.epoch, to, then: Then::Answer(answer) });
     }
 
     /// Does what was decided; tells the greatest epoch that the reply shows, and how it is made.

@@ -93,8 +93,8 @@ impl Field {
         while readers.len() < pool.current_num_threads() + READERS_FOR_GETS {
             readers.push(log.reader().map_err(failed)?);
         }
-        let reads = Arc::new(Reads::new(pool, Arc::clone(&frame.policy), readers));
         let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
+        let reads = Arc::new(Reads::new(pool, Arc::clone(&frame.policy), readers, calls.downgrade()));
         let (jobs, jobs_in) = blocking::sync_channel(1);
         let (done, done_in) = mpsc::channel(4);
         let for_writer = thread::Builder::new()

@@ -6,15 +6,17 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::sync::mpsc::WeakSender;
 use tokio::sync::oneshot;
 
+use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
 use super::index::SharedIndex;
 use super::waiting::{Computation, Then};
 use crate::field::{Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show};
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
-use crate::protocol::{ErrorCode, Refusal};
+use crate::protocol::{ErrorCode, Refusal, UnitId};
 
 /// Computes reads of one Field.
 pub(super) struct Reads {
@@ -25,6 +27,8 @@ pub(super) struct Reads {
     returned: Condvar,
     /// Reads that were begun and are not finished.
     open: AtomicUsize,
+    /// The way back to the actor, for what is audited. Weak: the actor ends when the doors' ends are gone.
+    actor: WeakSender<Call>,
 }
 
 /// A read that was begun; finished when this is dropped.
@@ -45,13 +49,19 @@ impl std::fmt::Debug for Reads {
 
 impl Reads {
     /// Reads on this pool, with these connections to the log, at least one.
-    pub fn new(pool: Arc<rayon::ThreadPool>, policy: Arc<Policy>, readers: Vec<Box<dyn LogReader>>) -> Self {
+    pub fn new(
+        pool: Arc<rayon::ThreadPool>,
+        policy: Arc<Policy>,
+        readers: Vec<Box<dyn LogReader>>,
+        actor: WeakSender<Call>,
+    ) -> Self {
         Self {
             pool,
             policy,
             readers: Mutex::new(readers),
             returned: Condvar::new(),
             open: AtomicUsize::new(0),
+            actor,
         }
     }
 
@@ -66,41 +76,60 @@ impl Reads {
         let reads = Arc::clone(self);
         self.pool.spawn(move || {
             // Whoever asked may have gone; then there is nothing to compute.
-            if !to.is_closed() {
-                let _ = to.send(reads.perform(then));
+            if to.is_closed() {
+                return;
+            }
+            match then {
+                Then::Compute(computation) => reads.answer(*computation, to),
+                Then::Recall { epoch } => {
+                    let _ = to.send(Answer { epoch, outcome: reads.recall(epoch) });
+                }
+                Then::Answer(answer) => drop(to.send(answer)),
             }
         });
     }
 
-    fn perform(&self, then: Then) -> Answer {
-        match then {
-            Then::Answer(answer) => answer,
-            Then::Recall { epoch } => Answer { epoch, outcome: self.recall(epoch) },
-            Then::Compute(computation) => {
-                let Computation { read, world, index, _begun: _ } = &*computation;
-                Answer { epoch: read.epoch, outcome: self.compute(read, world, index) }
-            }
-        }
+    /// Answers a read; one that is audited by way of the actor, so that nobody is shown what is not noted.
+    fn answer(&self, computation: Computation, to: oneshot::Sender<Answer>) {
+        let Computation { read, world, index, _begun } = computation;
+        let (outcome, shown) = self.compute(&read, &world, &index);
+        let answer = Answer { epoch: read.epoch, outcome };
+        let shown = shown.filter(|_| self.policy.audit_reads && answer.outcome.is_ok());
+        let (Some(shown), Some(actor)) = (shown, self.actor.upgrade()) else {
+            let _ = to.send(answer);
+            return;
+        };
+        // An actor that is gone drops the answer with the call, and the door says so.
+        let _ = actor.blocking_send(Call::Shown { read: Box::new(read), shown, answer, to });
     }
 
-    fn compute(&self, read: &Read, world: &World, index: &SharedIndex) -> Result<Payload, Refusal> {
+    /// The response, and which units an ATTUNE showed.
+    fn compute(
+        &self,
+        read: &Read,
+        world: &World,
+        index: &SharedIndex,
+    ) -> (Result<Payload, Refusal>, Option<Vec<UnitId>>) {
         let policy = &*self.policy;
-        match &read.query {
+        let outcome = match &read.query {
             Query::Attune(request) => {
                 // Only the choice needs the index; the writing is done without holding it.
                 let selection =
                     index.with(world, |index| select(world, index, policy, read.epoch, read.asker, request));
-                payload(&show(world, read.epoch, request, selection))
+                let shown = selection.ids(world);
+                return (payload(&show(world, read.epoch, request, selection)), Some(shown));
             }
-            Query::Detect(request) => payload(&detect(world, request)?),
+            Query::Detect(request) => detect(world, request).and_then(|answer| payload(&answer)),
             Query::Replay(request) => self
                 .with_reader(|reader| {
                     let mut chronicle = FromLog(reader);
                     Ok(replay(world, &mut chronicle, policy, read.asker, request))
                 })
-                .map_err(|error| unreadable(&error))?
+                .map_err(|error| unreadable(&error))
+                .flatten()
                 .and_then(|answer| payload(&answer)),
-        }
+        };
+        (outcome, None)
     }
 
     /// The first answer of a message, from the entry that holds it.

@@ -46,6 +46,13 @@ pub struct Selection {
     available: usize,
 }
 
+impl Selection {
+    /// The ids of the chosen units, best first.
+    pub fn ids(&self, world: &World) -> Vec<UnitId> {
+        self.chosen.iter().map(|(no, _)| world.slot(*no).id).collect()
+    }
+}
+
 /// Chooses the units for an ATTUNE of `asker` at `epoch` from a view of the world. The index holds the committed
 /// units in the order of the timeline, at least those of that view. Drafts are in no shared index, or their words
 /// would weigh in the scores of others: those that the asker may see are judged by themselves.

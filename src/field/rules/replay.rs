@@ -11,7 +11,7 @@ use super::super::event::{Entry, Event};
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, ConflictNo, Entity, Slot, UnitNo, World};
 use super::replay_words::{Weight, account, describe};
-use crate::limits::{REPLAY_ENTRIES_MAX, REPLAY_SUMMARY_EVENTS_MAX};
+use crate::limits::{REPLAY_ENTRIES_MAX, REPLAY_SHOWN_MAX, REPLAY_SUMMARY_EVENTS_MAX};
 use crate::protocol::{
     ConflictId, Cursor, ErrorCode, MemoryType, Mode, Refusal, ReplayDepth, ReplayEvent, ReplayRequest,
     ReplayTarget, Replayed, SYSTEM, UnitId, UnitStatus,
@@ -183,6 +183,9 @@ impl Walk<'_> {
         if kind.is_some_and(|kind| kind != self.world.slot(target).kind) {
             return Ok(());
         }
+        if kind == Some(MemoryType::Decision) {
+            self.shown_before(target)?;
+        }
         let mut queue = VecDeque::from([(target, Reached::Chain)]);
         let mut seen: BTreeMap<UnitNo, Reached> = BTreeMap::new();
         while let Some((no, reached)) = queue.pop_front() {
@@ -192,6 +195,27 @@ impl Walk<'_> {
             }
             seen.insert(no, reached);
             self.one_unit(no, reached, &mut queue)?;
+        }
+        Ok(())
+    }
+
+    /// Tells what the author of a decision had been shown before it, where reads were audited: the latest few.
+    fn shown_before(&mut self, decision: UnitNo) -> Result<(), Refusal> {
+        let slot = self.world.slot(decision);
+        let all = self.world.mentions.get(&Entity::Shown(slot.author)).into_iter().flatten().copied();
+        let before: Vec<u64> = all.filter(|epoch| *epoch < slot.epoch).collect();
+        for epoch in before.into_iter().rev().take(REPLAY_SHOWN_MAX) {
+            let Some(mut entry) = self.read(epoch)? else { continue };
+            for event in &mut entry.events {
+                if let Event::Attuned { shown, .. } = event {
+                    // Drafts of the author's own were shown to the author alone.
+                    let world = self.world;
+                    shown.retain(|id| world.find(*id).is_some_and(|no| self.shows(world.slot(no))));
+                }
+            }
+            for (index, event) in (0..).zip(&entry.events) {
+                self.tell(&entry, index, event)?;
+            }
         }
         Ok(())
     }
@@ -330,7 +354,7 @@ impl Walk<'_> {
                 let carries = match entity {
                     Entity::Session(id) => entry.session_id.as_deref() == Some(&**id),
                     Entity::Task(id) => self.task_of(event).as_deref() == Some(&**id),
-                    Entity::Unit(_) | Entity::Conflict(_) => false,
+                    Entity::Unit(_) | Entity::Conflict(_) | Entity::Shown(_) => false,
                 };
                 if carries {
                     self.tell(&entry, index, event)?;

@@ -6,7 +6,7 @@ use super::super::event::{Entry, Event};
 use super::excerpt;
 use super::replay::Told;
 use crate::protocol::{
-    Cursor, MemoryType, Mode, RelationType, ReplayEvent, ReplayRequest, ReplayTarget, SYSTEM, Unit,
+    Cursor, MemoryType, Mode, RelationType, ReplayEvent, ReplayRequest, ReplayTarget, SYSTEM, Unit, UnitId,
 };
 
 /// Characters of a unit's content in a sentence about it.
@@ -78,6 +78,7 @@ fn sentence(event: &Event) -> (Weight, String) {
                 excerpt(&conflict.description, 2 * EXCERPT)
             ),
         ),
+        Event::Attuned { shown, .. } => (Weight::Key, was_shown(shown)),
         Event::Merged { resolution, .. } => {
             let outcome = resolution
                 .winner_id
@@ -86,6 +87,20 @@ fn sentence(event: &Event) -> (Weight, String) {
             let why = excerpt(&resolution.rationale, EXCERPT);
             (Weight::Turning, format!("Resolved via {how}: {outcome}. {why}"))
         }
+    }
+}
+
+/// Units named one by one in a sentence.
+const NAMED: usize = 10;
+
+fn was_shown(shown: &[UnitId]) -> String {
+    let named: Vec<_> = shown.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = shown.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match shown.len() {
+        0 => "Was shown no unit by ATTUNE".to_owned(),
+        1 => format!("Was shown {} by ATTUNE", named.join(", ")),
+        count => format!("Was shown {count} units by ATTUNE: {}{rest}", named.join(", ")),
     }
 }
 
@@ -109,7 +124,7 @@ fn weight(unit: &Unit) -> Weight {
     }
 }
 
-fn recorded(verb: &str, unit: &Unit, supersedes: &[crate::protocol::UnitId]) -> String {
+fn recorded(verb: &str, unit: &Unit, supersedes: &[UnitId]) -> String {
     let contradicts = unit.relations.iter().any(|relation| relation.kind == RelationType::Contradicts);
     let how = if contradicts { "contradicting " } else { "" };
     let replaced = if supersedes.is_empty() {

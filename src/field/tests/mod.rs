@@ -182,9 +182,15 @@ impl Stage {
         match &read.query {
             Query::Attune(request) => {
                 let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                let shown = selection.ids(world);
                 let answer = show(world, read.epoch, request, selection);
                 // As a client gets it: by way of text, where a score is short.
-                Ok(serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap())
+                let answer = serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap();
+                if self.policy.audit_reads {
+                    let entry = audit(&self.state, Timestamp(self.now), read, shown).unwrap();
+                    self.enter(&entry);
+                }
+                Ok(answer)
             }
             Query::Detect(request) => {
                 detect(world, request).map(|answer| serde_json::to_value(answer).unwrap())

@@ -270,3 +270,36 @@ fn a_shared_draft_is_replayed_to_all_also_as_of_before_its_commit() {
     stage.commit("ada", &unit).ok();
     assert_eq!(stage.send("bob", "REPLAY", payload).ok(), before);
 }
+
+#[test]
+fn the_replay_of_a_decision_tells_what_its_author_had_been_shown_where_reads_are_audited() {
+    for audited in [false, true] {
+        let mut stage = Stage::with_agents(&["ada", "bob", "eve"]);
+        stage.policy.audit_reads = audited;
+        let fact = stage.record("ada", "The market grows.");
+        let secret = stage.draft("bob", "Perhaps.");
+        let scope = json!({ "role": "r", "max_units": 5, "include_drafts": true });
+        stage.send("bob", "ATTUNE", json!({ "scope": scope })).ok();
+        let decision = with(finding("Enter the market."), json!({ "type": "decision" }));
+        let decision = stage.send("bob", "RECORD", decision).unit_id();
+        stage.send("bob", "ATTUNE", json!({ "scope": { "role": "r", "max_units": 5 } })).ok();
+        let shown_to = |stage: &mut Stage, asker: &str| -> Vec<String> {
+            let replayed = stage.replay(asker, ["decision", &decision], "full_trace").ok();
+            let events =
+                list(&replayed["timeline"]).into_iter().filter(|event| event["event_type"] == "ATTUNE");
+            events.map(|event| text(&event["description"]).to_owned()).collect()
+        };
+        if !audited {
+            assert!(shown_to(&mut stage, "eve").is_empty());
+            continue;
+        }
+        let (to_author, to_other) = (shown_to(&mut stage, "bob"), shown_to(&mut stage, "eve"));
+        assert_eq!((to_author.len(), to_other.len()), (1, 1), "only what came before the decision");
+        assert!(to_author[0].contains(&fact) && to_author[0].contains(&secret), "{to_author:?}");
+        assert!(to_other[0].contains(&fact) && !to_other[0].contains(&secret), "a draft stays its author's");
+        // A unit that is no decision tells nothing of it.
+        let unit = stage.replay("eve", ["memory_unit", &decision], "full_trace").ok();
+        assert!(list(&unit["timeline"]).iter().all(|event| event["event_type"] != "ATTUNE"));
+        assert_eq!(stage.rebuilt().world, stage.state.world);
+    }
+}
