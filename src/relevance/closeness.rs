@@ -50,6 +50,11 @@ impl Closeness {
         sum.map_or(0.0, |&sum| weights::bent(sum, self.half))
     }
 
+    /// The match of a document's words alone.
+    pub fn words(&self, document: u32) -> f32 {
+        self.lexical.get(document as usize).copied().unwrap_or(0.0)
+    }
+
     /// The factors lexical, semantic and relations of a document: each has its part in the weight of the closeness.
     pub fn factors(&self, document: u32, weight: f32) -> [Factor; 3] {
         let of = |column: &[f32]| column.get(document as usize).copied().unwrap_or(0.0);

@@ -162,6 +162,7 @@ pub(super) struct View<'a> {
     pub profile: Query,
     /// To the hint, or without one to role and interests.
     closeness: Closeness,
+    /// Without a hint empty: then the closeness is made of these.
     profile_matches: Vec<f32>,
     /// By an author role's number: its likeness to the need's role; NaN until first asked for.
     likenesses: Vec<f32>,
@@ -186,7 +187,7 @@ impl<'a> View<'a> {
             need,
             horizon,
             closeness,
-            profile_matches: index.matches(&profile, horizon),
+            profile_matches: hint.as_ref().map_or_else(Vec::new, |_| index.matches(&profile, horizon)),
             likenesses: vec![f32::NAN; index.names()],
             role_terms: index.terms_of(need.role),
             weights: Weights::new(hint.is_some(), need.recency_weight),
@@ -205,7 +206,9 @@ impl<'a> View<'a> {
 
     /// The factors role, kind and recency: who said it, what it is, and when.
     fn about(&mut self, candidate: Candidate) -> [Factor; 3] {
-        let profile = weights::bent(self.profile_matches[candidate.number as usize], weights::HALF_MATCH);
+        let profile = self.profile_matches.get(candidate.number as usize).copied();
+        let profile = profile.unwrap_or_else(|| self.closeness.words(candidate.number));
+        let profile = weights::bent(profile, weights::HALF_MATCH);
         let role = self.likeness(candidate.number).max(profile * weights::ROLE_IN_TEXT);
         let age = self.need.now.saturating_sub(candidate.epoch);
         let factor = |value: f32, weight: f32| Factor { value, contribution: value * weight };
