@@ -1,13 +1,18 @@
 //! What an operator decided about a Field: the arguments of its rules.
 
+use serde_json::json;
+
 use crate::limits;
 use crate::protocol::{Capabilities, Limits, MemoryType, Operation, VERSION};
+use crate::relevance::embedding;
 
 /// The settings that the rules read. Constant while the hub runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// The conformance level served: the configured one, or the highest that the hub meets.
     pub level: u8,
+    /// Whether meaning and relations count in relevance: the operator did not lower the level below theirs.
+    pub meaning: bool,
     /// Whether drafts are shown to every agent (section 3).
     pub shared_drafts: bool,
     /// Whether what an ATTUNE shows is logged (section 7, REPLAY of a decision).
@@ -24,8 +29,12 @@ impl Policy {
     /// The highest level met in full: level 2 needs embeddings, MERGE, push and COMPACT.
     pub const HIGHEST_LEVEL: u8 = 1;
 
+    /// The level from which meaning and relations count (section 8).
+    const MEANING_LEVEL: u8 = 2;
+
     /// The policy of the Field `name`, with `level` lowered to what is served.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
+        let meaning = level >= Self::MEANING_LEVEL;
         let level = level.min(Self::HIGHEST_LEVEL);
         let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
         let capabilities = Capabilities {
@@ -40,18 +49,18 @@ impl Policy {
             conflict_strategies: Vec::new(),
             field: name.to_owned(),
             memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
-            embedding: None,
+            embedding: meaning.then(|| json!({"name": embedding::NAME, "dimensions": embedding::DIMENSIONS})),
             limits: limits.clone(),
             extensions: ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"]
                 .map(str::to_owned)
                 .to_vec(),
         };
-        Self { level, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
+        Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new("default", Self::HIGHEST_LEVEL, false, limits::GRACE_MS, Limits::default())
+        Self::new("default", Self::MEANING_LEVEL, false, limits::GRACE_MS, Limits::default())
     }
 }

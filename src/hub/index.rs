@@ -10,7 +10,7 @@ use crate::field::{World, document};
 use crate::relevance::Index;
 
 /// Bytes of text indexed under one write lock: short enough that readers hardly wait.
-const STEP_BYTES: usize = 128 * 1024;
+const STEP_BYTES: usize = 64 * 1024;
 
 /// An index that readers share and that any of them brings up to date.
 #[derive(Default)]

@@ -4,10 +4,13 @@
 //! the average length are those of these documents, so that the answer stays the same whatever is pushed later.
 //! Postings of a term stand in the order of documents, so what lies before the horizon is a prefix.
 
+use crate::relevance::embed::Embedder;
 use crate::relevance::lexicon::{Lexicon, Names, Term};
 use crate::relevance::query::{Query, QueryTerm};
+use crate::relevance::sessions::Sessions;
 use crate::relevance::tokenize::Tokenizer;
-use crate::relevance::weights::{self, B, FIELD, K1};
+use crate::relevance::vectors::Vectors;
+use crate::relevance::weights::{self, B, FIELD, K1, MEANT};
 
 /// One unit's text, as indexed.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,8 @@ pub struct Document<'a> {
     pub author: &'a str,
     /// The author's role.
     pub role: &'a str,
+    /// Where it was said, if in a session: what stands next to it there belongs to it.
+    pub session: Option<&'a str>,
 }
 
 /// Documents that the index can hold: what a posting's 27 bits can number. Later ones are counted and ranked, but
@@ -130,6 +135,9 @@ pub struct Index {
     names: Names,
     /// By name: its terms, sorted, each once.
     name_terms: Vec<Vec<u32>>,
+    embedder: Embedder,
+    vectors: Vectors,
+    sessions: Sessions,
 }
 
 impl Default for Index {
@@ -153,6 +161,9 @@ impl Index {
             roles: Vec::new(),
             names: Names::default(),
             name_terms: Vec::new(),
+            embedder: Embedder::default(),
+            vectors: Vectors::default(),
+            sessions: Sessions::default(),
         }
     }
 
@@ -193,6 +204,9 @@ impl Index {
         self.lengths.push(length);
         self.authors.push(author);
         self.roles.push(role);
+        let meant = [(doc.content, MEANT.content), (question, MEANT.question), (doc.purpose, MEANT.purpose)];
+        self.vectors.push(self.embedder.embed(meant).as_ref());
+        self.sessions.push(doc.session);
     }
 
     /// The number of an author or a role, whose terms are found once and for all.
@@ -229,6 +243,28 @@ impl Index {
             + self.length_sums.capacity() * 8
             + self.lexicon.memory_bytes()
             + self.names.memory_bytes()
+            + self.vectors.memory_bytes()
+            + self.sessions.memory_bytes()
+    }
+
+    /// How near each document before the horizon is in meaning to what the texts say, 0..=1. `None` if they say
+    /// nothing that the model knows.
+    pub(super) fn nearness<'a>(
+        &self,
+        texts: impl IntoIterator<Item = &'a str>,
+        horizon: u32,
+    ) -> Option<Vec<f32>> {
+        let direction = Embedder::default().embed(texts.into_iter().map(|text| (text, 1.0)))?;
+        Some(self.vectors.nearness(&direction, horizon))
+    }
+
+    /// Of the first documents: what was said right before and right after each in its session, whatever the horizon.
+    /// A number beyond all documents is nothing.
+    pub(super) fn neighbours(
+        &self,
+        documents: usize,
+    ) -> impl DoubleEndedIterator<Item = [u32; 2]> + ExactSizeIterator {
+        self.sessions.neighbours(documents)
     }
 
     /// The author of a document, as a small number that equal authors share.
@@ -323,7 +359,14 @@ mod tests {
     use super::*;
 
     fn document(content: &str) -> Document<'_> {
-        Document { content, purpose: "Keep for the team", question: None, author: "ada", role: "engineer" }
+        Document {
+            content,
+            purpose: "Keep for the team",
+            question: None,
+            author: "ada",
+            role: "engineer",
+            session: None,
+        }
     }
 
     fn matches(contents: &[&str], need: &str) -> Vec<f32> {
@@ -353,6 +396,7 @@ mod tests {
             question: Some("How large is it?"),
             author: "researcher-01",
             role: "market_analyst",
+            session: None,
         });
         for need in ["one", "two", "price", "large", "researcher-01", "markets", "analyst", "market_analyst"]
         {

@@ -168,7 +168,14 @@ mod tests {
     fn index(contents: &[&str]) -> Index {
         let mut index = Index::new();
         for content in contents {
-            index.push(&Document { content, purpose: "", question: None, author: "", role: "" });
+            index.push(&Document {
+                content,
+                purpose: "",
+                question: None,
+                author: "",
+                role: "",
+                session: None,
+            });
         }
         index
     }

@@ -1,6 +1,7 @@
 //! The reason of a score in words: facts about the unit, then the factors that counted most.
 
 use crate::relevance::score::{Candidate, Factors, View};
+use crate::relevance::weights;
 
 /// Words shared with the need that are shown.
 const SHOWN_WORDS: usize = 4;
@@ -15,6 +16,8 @@ const SHOWN_NAME_CHARS: usize = 64;
 pub(super) fn sentence(view: &mut View<'_>, candidate: Candidate, factors: &Factors) -> String {
     let mut parts = [
         (factors.lexical.contribution, words(view, candidate.number)),
+        (factors.semantic.contribution, meaning(view, factors)),
+        (factors.relations.contribution, Some(format!("next to what is closer to your {}", whose(view)))),
         (factors.role.contribution, role(view, candidate.number)),
         (factors.kind.contribution, (factors.kind.value > 0.75).then(|| "important by its type".to_owned())),
         (factors.recency.contribution, (factors.recency.value >= 0.5).then(|| "recent".to_owned())),
@@ -49,15 +52,28 @@ fn facts(view: &View<'_>, candidate: Candidate) -> String {
 /// The words that the unit shares with the need.
 fn words(view: &mut View<'_>, document: u32) -> Option<String> {
     let likeness = view.likeness(document);
-    let (query, whose) = match &view.hint {
-        Some(hint) => (hint, "hint"),
-        // The author's role is among a unit's words; the role's own part of the reason says that better.
-        None if likeness > 0.0 && view.need.interests.is_empty() => return None,
-        None if view.need.interests.is_empty() => (&view.profile, "role"),
-        None => (&view.profile, "role and interests"),
-    };
+    // The author's role is among a unit's words; the role's own part of the reason says that better.
+    if view.hint.is_none() && likeness > 0.0 && view.need.interests.is_empty() {
+        return None;
+    }
+    let query = view.hint.as_ref().unwrap_or(&view.profile);
     let shared = query.shared(view.index, document, SHOWN_WORDS);
-    (!shared.is_empty()).then(|| format!("shares {} with your {whose}", shared.join(", ")))
+    (!shared.is_empty()).then(|| format!("shares {} with your {}", shared.join(", "), whose(view)))
+}
+
+/// That the unit says something like the need, if it is near enough to be seen.
+fn meaning(view: &View<'_>, factors: &Factors) -> Option<String> {
+    let seen = factors.semantic.value >= weights::SHOWN_NEARNESS;
+    seen.then(|| format!("close in meaning to your {}", whose(view)))
+}
+
+/// What the need is made of.
+fn whose(view: &View<'_>) -> &'static str {
+    match &view.hint {
+        Some(_) => "hint",
+        None if view.need.interests.is_empty() => "role",
+        None => "role and interests",
+    }
 }
 
 /// How the unit touches the asker's role, beyond the words named already.
@@ -98,10 +114,20 @@ mod tests {
                 question: None,
                 author: "researcher-01",
                 role: "market_researcher",
+                session: None,
             });
         }
         let interests = interests.to_vec();
-        let need = Need { hint, role, interests, now: 100, horizon: 3, recency_weight: None, take: 1 };
+        let need = Need {
+            hint,
+            role,
+            interests,
+            now: 100,
+            horizon: 3,
+            recency_weight: None,
+            meaning: false,
+            take: 1,
+        };
         rank(&index, &need, [Candidate { number: 0, kind, epoch }].into_iter()).remove(0).reason
     }
 

@@ -1,5 +1,6 @@
 //! The score of a unit for a need: a weighted sum of factors, each a value in 0..=1, damped for diversity.
 
+use crate::relevance::closeness::Closeness;
 use crate::relevance::diversity::{Best, Placed, Scored};
 use crate::relevance::lexical::Index;
 use crate::relevance::query::Query;
@@ -68,6 +69,8 @@ pub struct Need<'a> {
     pub horizon: u32,
     /// Part of recency in the score, 0..=1; `None` is the usual part.
     pub recency_weight: Option<f32>,
+    /// Whether meaning and relations count, or words alone.
+    pub meaning: bool,
     /// How many units to give, at most.
     pub take: usize,
 }
@@ -95,8 +98,12 @@ pub struct Factor {
 /// All factors of a score; their contributions sum to it, but for rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Factors {
-    /// Words shared with the hint, or without one with role and interests.
+    /// Nearness in meaning to the hint, or without one to role and interests.
+    pub semantic: Factor,
+    /// Words shared with the same.
     pub lexical: Factor,
+    /// How close, in words and meaning, that is which was said next to it in its session.
+    pub relations: Factor,
     /// Nearness to the asker's role and interests.
     pub role: Factor,
     /// Importance of the unit's kind.
@@ -129,20 +136,18 @@ pub fn rank(index: &Index, need: &Need<'_>, candidates: impl Iterator<Item = Can
     let mut best = Best::new(need.take, index.names());
     let horizon = view.horizon;
     for candidate in candidates.filter(|candidate| candidate.number < horizon) {
-        let score = view.factors(candidate).sum();
+        let score = view.score(candidate);
         let Candidate { number, kind, epoch } = candidate;
         best.add(index.author(number), Scored { score, epoch, number, kind });
     }
     best.into_sorted().into_iter().map(|placed| view.ranked(placed)).collect()
 }
 
-impl Factors {
-    fn sum(&self) -> f32 {
-        let sum = self.lexical.contribution
-            + self.role.contribution
-            + self.kind.contribution
-            + self.recency.contribution;
-        sum.clamp(0.0, 1.0)
+impl Need<'_> {
+    /// What the need says: the hint if there is one, else role and interests.
+    fn texts(&self, hint: bool) -> impl Iterator<Item = &str> {
+        let profile = std::iter::once(self.role).chain(self.interests.iter().copied()).filter(move |_| !hint);
+        self.hint.filter(|_| hint).into_iter().chain(profile)
     }
 }
 
@@ -155,7 +160,9 @@ pub(super) struct View<'a> {
     pub hint: Option<Query>,
     /// Role and interests.
     pub profile: Query,
-    hint_matches: Vec<f32>,
+    /// To the hint, or without one to role and interests.
+    closeness: Closeness,
+    /// Without a hint empty: then the closeness is made of these.
     profile_matches: Vec<f32>,
     /// By an author role's number: its likeness to the need's role; NaN until first asked for.
     likenesses: Vec<f32>,
@@ -169,12 +176,18 @@ impl<'a> View<'a> {
         let hint = need.hint.map(|hint| Query::new(index, [hint], horizon)).filter(|query| !query.is_empty());
         let profile =
             Query::new(index, std::iter::once(need.role).chain(need.interests.iter().copied()), horizon);
+        let query = hint.as_ref().unwrap_or(&profile);
+        let closeness = if need.meaning {
+            Closeness::in_meaning(index, query, need.texts(hint.is_some()), horizon)
+        } else {
+            Closeness::in_words(index, query, horizon)
+        };
         Self {
             index,
             need,
             horizon,
-            hint_matches: hint.as_ref().map_or_else(Vec::new, |query| index.matches(query, horizon)),
-            profile_matches: index.matches(&profile, horizon),
+            closeness,
+            profile_matches: hint.as_ref().map_or_else(Vec::new, |_| index.matches(&profile, horizon)),
             likenesses: vec![f32::NAN; index.names()],
             role_terms: index.terms_of(need.role),
             weights: Weights::new(hint.is_some(), need.recency_weight),
@@ -183,21 +196,27 @@ impl<'a> View<'a> {
         }
     }
 
-    fn factors(&mut self, candidate: Candidate) -> Factors {
-        let document = candidate.number as usize;
-        let profile = weights::lexical_value(self.profile_matches[document]);
-        let lexical =
-            self.hint_matches.get(document).map_or(profile, |&matched| weights::lexical_value(matched));
+    /// The sum of all factors but diversity.
+    fn score(&mut self, candidate: Candidate) -> f32 {
+        let close = self.closeness.value(candidate.number) * self.weights.closeness;
+        let [role, kind, recency] = self.about(candidate);
+        let sum = close + role.contribution + kind.contribution + recency.contribution;
+        sum.clamp(0.0, 1.0)
+    }
+
+    /// The factors role, kind and recency: who said it, what it is, and when.
+    fn about(&mut self, candidate: Candidate) -> [Factor; 3] {
+        let profile = self.profile_matches.get(candidate.number as usize).copied();
+        let profile = profile.unwrap_or_else(|| self.closeness.words(candidate.number));
+        let profile = weights::bent(profile, weights::HALF_MATCH);
         let role = self.likeness(candidate.number).max(profile * weights::ROLE_IN_TEXT);
         let age = self.need.now.saturating_sub(candidate.epoch);
         let factor = |value: f32, weight: f32| Factor { value, contribution: value * weight };
-        Factors {
-            lexical: factor(lexical, self.weights.lexical),
-            role: factor(role, self.weights.role),
-            kind: factor(weights::kind_value(candidate.kind), self.weights.kind),
-            recency: factor(weights::recency_value(age), self.weights.recency),
-            diversity: Factor { value: 1.0, contribution: 0.0 },
-        }
+        [
+            factor(role, self.weights.role),
+            factor(weights::kind_value(candidate.kind), self.weights.kind),
+            factor(weights::recency_value(age), self.weights.recency),
+        ]
     }
 
     /// How much the role of a document's author has in common with the need's role: 1 is the same words.
@@ -216,8 +235,10 @@ impl<'a> View<'a> {
     fn ranked(&mut self, placed: Placed) -> Ranked {
         let Scored { score, epoch, number, kind } = placed.unit;
         let candidate = Candidate { number, kind, epoch };
-        let mut factors = self.factors(candidate);
-        factors.diversity = Factor { value: placed.damping, contribution: score - factors.sum() };
+        let [lexical, semantic, relations] = self.closeness.factors(number, self.weights.closeness);
+        let [role, kind_factor, recency] = self.about(candidate);
+        let diversity = Factor { value: placed.damping, contribution: score - self.score(candidate) };
+        let factors = Factors { semantic, lexical, relations, role, kind: kind_factor, recency, diversity };
         let reason = reason::sentence(self, candidate, &factors);
         Ranked { number, score, reason, factors }
     }
@@ -231,7 +252,14 @@ mod tests {
     const AGE: u64 = 10;
 
     fn plain(content: &str) -> Document<'_> {
-        Document { content, purpose: "Keep for the team", question: None, author: "ada", role: "engineer" }
+        Document {
+            content,
+            purpose: "Keep for the team",
+            question: None,
+            author: "ada",
+            role: "engineer",
+            session: None,
+        }
     }
 
     fn index_of(docs: &[Document<'_>]) -> Index {
@@ -248,6 +276,7 @@ mod tests {
             now: 1_000,
             horizon: u32::MAX,
             recency_weight: None,
+            meaning: false,
             take: 10,
         }
     }
@@ -425,7 +454,7 @@ mod tests {
         assert!(rank(&empty, &need(Some("x")), alike(3)).is_empty());
         let index = index_of(&[
             plain(""),
-            Document { content: "", purpose: "", question: None, author: "", role: "" },
+            Document { content: "", purpose: "", question: None, author: "", role: "", session: None },
         ]);
         for hint in [None, Some(""), Some(" ...! "), Some("the of and")] {
             for role in ["", "analyst"] {
@@ -444,9 +473,11 @@ mod tests {
     fn contributions_sum_to_the_score() {
         let index = index_of(&[plain("market growth"), plain("growth of analysts"), plain("lunch")]);
         for unit in rank(&index, &Need { interests: vec!["lunch"], ..need(Some("growth")) }, alike(3)) {
-            let Factors { lexical, role, kind, recency, diversity } = unit.factors;
-            let sum: f32 =
-                [lexical, role, kind, recency, diversity].iter().map(|factor| factor.contribution).sum();
+            let Factors { semantic, lexical, relations, role, kind, recency, diversity } = unit.factors;
+            let sum: f32 = [semantic, lexical, relations, role, kind, recency, diversity]
+                .iter()
+                .map(|factor| factor.contribution)
+                .sum();
             assert!((sum - unit.score).abs() < 1e-6);
         }
     }

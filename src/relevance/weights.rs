@@ -46,26 +46,54 @@ pub(super) fn repeated(count: u32) -> f32 {
 }
 
 /// The match that counts half: a document with a fifth of a hint's weight is worth reading.
-const HALF_MATCH: f32 = 0.2;
+pub(super) const HALF_MATCH: f32 = 0.2;
 
-/// A match (0 = none, 1 = every word once) as a value in 0..1.
-pub(super) fn lexical_value(matched: f32) -> f32 {
-    matched / (matched + HALF_MATCH)
+/// A closeness of any size as a value in 0..1 that is a half at `half`.
+pub(super) fn bent(close: f32, half: f32) -> f32 {
+    close / (close + half)
 }
+
+/// What a cosine of 1 is worth, in matches of every word. Like meanings are seldom nearer than 0.6, and unlike ones
+/// seldom as near as 0.2: a clear likeness is worth a third of the words.
+pub(super) const SEMANTIC: f32 = 0.6;
+/// What a document takes over of that by which the closest around it in its session is closer than itself. An answer
+/// often has none of the words of its question; but it must not push out what is close by itself.
+pub(super) const RELATIONS: f32 = 0.6;
+/// What is left of that with each further step between the two.
+pub(super) const FADE: f32 = 0.7;
+/// The closeness that counts half when meaning is weighed: there is more of it than of shared words.
+pub(super) const HALF_CLOSE: f32 = 0.5;
+
+/// The least cosine that a reader is told of: few units that have nothing to do with a need are as near.
+pub(super) const SHOWN_NEARNESS: f32 = 0.25;
+
+/// What the words of each text of a document count for its meaning.
+pub(super) struct Meant {
+    pub content: f32,
+    pub purpose: f32,
+    pub question: f32,
+}
+
+pub(super) const MEANT: Meant = Meant {
+    content: 1.0,   // the unit itself
+    purpose: 0.25,  // often the same sentence over and over
+    question: 0.75, // what the unit answers, in the words of who asks
+};
 
 /// The part of each factor in a score; they sum to 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weights {
-    pub lexical: f32,
+    /// Words, meaning and neighbours together.
+    pub closeness: f32,
     pub role: f32,
     pub kind: f32,
     pub recency: f32,
 }
 
 /// With a hint: what the agent says it needs decides, the rest parts the equals.
-const WITH_HINT: Weights = Weights { lexical: 0.85, role: 0.05, kind: 0.06, recency: 0.04 };
+const WITH_HINT: Weights = Weights { closeness: 0.85, role: 0.05, kind: 0.06, recency: 0.04 };
 /// Without one: who the agent is, what matters in general, what is new.
-const WITHOUT_HINT: Weights = Weights { lexical: 0.35, role: 0.15, kind: 0.25, recency: 0.25 };
+const WITHOUT_HINT: Weights = Weights { closeness: 0.35, role: 0.15, kind: 0.25, recency: 0.25 };
 
 impl Weights {
     /// The weights for a need. A requested weight of recency takes its place, and the others share what is left.
@@ -74,7 +102,7 @@ impl Weights {
         let Some(recency) = recency.filter(|weight| weight.is_finite()) else { return usual };
         let recency = recency.clamp(0.0, 1.0);
         let rest = (1.0 - recency) / (1.0 - usual.recency);
-        Self { lexical: usual.lexical * rest, role: usual.role * rest, kind: usual.kind * rest, recency }
+        Self { closeness: usual.closeness * rest, role: usual.role * rest, kind: usual.kind * rest, recency }
     }
 }
 

@@ -73,6 +73,7 @@ pub fn select(
         now: epoch,
         horizon,
         recency_weight: None,
+        meaning: policy.meaning,
         take: request.scope.max_units,
     };
     let horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
@@ -125,6 +126,7 @@ pub fn document(slot: &Slot) -> Document<'_> {
         question: unit.intent.question.as_deref(),
         author: &unit.source.agent_id,
         role: &unit.source.agent_role,
+        session: unit.source.session_id.as_deref(),
     }
 }
 

@@ -63,3 +63,24 @@ fn what_a_level_serves_is_what_it_advertises() {
         }
     }
 }
+
+#[test]
+fn meaning_counts_from_level_2_on() {
+    let wanted = "We chose PostgreSQL for the billing service because it needs transactions";
+    for level in [0, 1, 2, 3] {
+        let mut stage = Stage::of_level(level);
+        for agent in ["ada", "ben"] {
+            stage.join(agent);
+        }
+        let reply = stage.send("cho", "REGISTER", json!({ "id": "cho", "role": "r" })).ok();
+        let on = level >= 2;
+        let model = json!({ "name": "static-256-int4", "dimensions": 256 });
+        let told = if on { model } else { json!(null) };
+        assert_eq!(reply["field_capabilities"]["embedding"], told, "level {level}");
+        let units = [stage.record("ada", wanted), stage.record("ada", "Lunch is at noon in the garden")];
+        let asked = json!({ "scope": { "role": "r", "max_units": 2 }, "context_hint": "which database holds invoices" });
+        let found = stage.send("ben", "ATTUNE", asked).ok();
+        // No word is shared: without meaning the later unit comes first.
+        assert_eq!(found["record"][0]["memory_unit"]["id"], json!(units[usize::from(!on)]), "level {level}");
+    }
+}
