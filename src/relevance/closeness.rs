@@ -18,6 +18,8 @@ pub(super) struct Closeness {
     relations: Vec<f32>,
     /// All together, weighed; empty if it is the words alone.
     sums: Vec<f32>,
+    /// What a match of words counts.
+    trust: f32,
     half: f32,
 }
 
@@ -25,7 +27,14 @@ impl Closeness {
     /// Words alone.
     pub fn in_words(index: &Index, query: &Query, horizon: u32) -> Self {
         let lexical = index.matches(query, horizon);
-        Self { lexical, semantic: vec![], relations: vec![], sums: vec![], half: weights::HALF_MATCH }
+        Self {
+            lexical,
+            semantic: vec![],
+            relations: vec![],
+            sums: vec![],
+            trust: 1.0,
+            half: weights::HALF_MATCH,
+        }
     }
 
     /// All of it; `texts` say what is asked.
@@ -37,11 +46,12 @@ impl Closeness {
     ) -> Self {
         let lexical = index.matches(query, horizon);
         let semantic = index.nearness(texts, horizon).unwrap_or_else(|| vec![0.0; lexical.len()]);
-        let own = lexical.iter().zip(&semantic).map(|(words, near)| words + near * weights::SEMANTIC);
+        let own =
+            lexical.iter().zip(&semantic).map(|(words, near)| words * query.trust + near * weights::SEMANTIC);
         let mut sums: Vec<f32> = own.collect();
         let relations = around(index, &sums);
         sums.iter_mut().zip(&relations).for_each(|(sum, near)| *sum += near * weights::RELATIONS);
-        Self { lexical, semantic, relations, sums, half: weights::HALF_CLOSE }
+        Self { lexical, semantic, relations, sums, trust: query.trust, half: weights::HALF_CLOSE }
     }
 
     /// The closeness of a document as a value in 0..1.
@@ -59,7 +69,7 @@ impl Closeness {
     pub fn factors(&self, document: u32, weight: f32) -> [Factor; 3] {
         let of = |column: &[f32]| column.get(document as usize).copied().unwrap_or(0.0);
         let (lexical, semantic, relations) = (of(&self.lexical), of(&self.semantic), of(&self.relations));
-        let parts = [lexical, semantic * weights::SEMANTIC, relations * weights::RELATIONS];
+        let parts = [lexical * self.trust, semantic * weights::SEMANTIC, relations * weights::RELATIONS];
         let whole: f32 = parts.iter().sum();
         let sum = self.value(document) * weight;
         let values =

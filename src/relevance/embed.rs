@@ -52,7 +52,7 @@ impl Embedder {
     pub fn embed<'a>(&mut self, texts: impl IntoIterator<Item = (&'a str, f32)>) -> Option<Direction> {
         let model = MODEL.as_ref()?;
         self.rows.clear();
-        for (text, weight) in texts {
+        for (text, weight) in texts.into_iter().filter(|(text, _)| !text.is_empty()) {
             let end = text.floor_char_boundary(MAX_TEXT_BYTES);
             self.tokens.clear();
             model.vocabulary.tokens(&text[..end], &mut self.tokens);

@@ -19,6 +19,9 @@ pub(super) struct Query {
     pub terms: Vec<QueryTerm>,
     /// What a document has in all that meets the need as well as can be expected; above 0.
     pub ideal: f32,
+    /// What a match is still worth where meaning is weighed too, 0..=1: the fewer of the need's words are known here,
+    /// the more those that are met are met by chance, and the meaning says better what is close.
+    pub trust: f32,
     some_word: bool,
 }
 
@@ -65,8 +68,9 @@ impl Query {
         // Words that nearly every document has cost the most and tell the least.
         let least = terms.first().map_or(0.0, |term| term.weight * weights::LEAST_SHARE);
         terms.retain(|term| term.weight >= least);
-        let ideal = ideal(&terms, unknown, horizon);
-        Self { terms, ideal, some_word }
+        let alone = ideal(&terms, unknown, horizon, weights::UNKNOWN_WORD);
+        let beside_meaning = ideal(&terms, unknown, horizon, weights::UNKNOWN_WORD_BESIDE_MEANING);
+        Self { terms, ideal: alone, trust: alone / beside_meaning, some_word }
     }
 
     /// Whether the need has no word at all, known or not.
@@ -95,7 +99,7 @@ fn says_the_same(one: &str, other: &str) -> bool {
     long.contains(short) && long.chars().skip(1).any(|c| !c.is_lowercase())
 }
 
-fn ideal(terms: &[QueryTerm], unknown: usize, horizon: u32) -> f32 {
+fn ideal(terms: &[QueryTerm], unknown: usize, horizon: u32, of_unknown: weights::Unknown) -> f32 {
     let phrases = terms.iter().map(|term| term.phrase).max().map_or(0, |last| last + 1);
     let mut sums = vec![0.0f32; phrases];
     for term in terms {
@@ -104,7 +108,7 @@ fn ideal(terms: &[QueryTerm], unknown: usize, horizon: u32) -> f32 {
     let known = sums.into_iter().fold(0.0, f32::max);
     let rarest = weights::rarity(1, horizon);
     // A need that speaks of things unknown here is met less by what happens to share its other words.
-    let missed = (unknown as f32 * rarest * weights::UNKNOWN_WORD).min(known);
+    let missed = (unknown as f32 * rarest * of_unknown.each).min(known * of_unknown.most);
     (known + missed).max(rarest * weights::LEAST_IDEAL).max(f32::MIN_POSITIVE)
 }
 
@@ -216,6 +220,18 @@ mod tests {
         assert!(query.terms.is_sorted_by(|a, b| a.weight >= b.weight));
         assert!(!query.shared(&index, 500, 4).is_empty());
         assert!(query.ideal.is_finite() && query.ideal > 0.0);
+    }
+
+    #[test]
+    fn a_need_in_unknown_words_trusts_the_known_less() {
+        let index = index(&["market growth", "other", "third"]);
+        let trust = |need: &str| Query::new(&index, [need], 3).trust;
+        assert_eq!(trust("market growth"), 1.0);
+        assert!(trust("market growth zyxx") < 1.0);
+        assert!(trust("market zyxx zyxy zyxz") < trust("market growth zyxx"));
+        let flood: String = (0..1_000).map(|i| format!(" zyx{i}a")).collect();
+        assert!(trust(&format!("market growth{flood}")) > 0.2);
+        assert!(trust("zyxx").is_finite() && trust("").is_finite());
     }
 
     #[test]

@@ -29,8 +29,19 @@ pub(super) const B: f32 = 0.4;
 
 /// Share of the most telling word's weight below which a word is not looked up.
 pub(super) const LEAST_SHARE: f32 = 0.02;
-/// What a word that no unit has adds to the ideal, in weights of a word that one unit has: it may be a slip.
-pub(super) const UNKNOWN_WORD: f32 = 0.5;
+/// What the words of a need that no unit has add to the ideal.
+#[derive(Clone, Copy)]
+pub(super) struct Unknown {
+    /// Each, in weights of a word that one unit has.
+    pub each: f32,
+    /// All, in weights of the words that are known: a long need must not make them worthless.
+    pub most: f32,
+}
+
+/// Where words alone count: it may be a slip.
+pub(super) const UNKNOWN_WORD: Unknown = Unknown { each: 0.5, most: 1.0 };
+/// Where meaning counts too: the need is asked in other words than the answer is given in.
+pub(super) const UNKNOWN_WORD_BESIDE_MEANING: Unknown = Unknown { each: 2.0, most: 8.0 };
 /// The least ideal, in the same measure, so that meeting only words that all units have is no match.
 pub(super) const LEAST_IDEAL: f32 = 0.5;
 
