@@ -21,6 +21,8 @@ pub struct Config {
     pub insecure: bool,
     /// Shows drafts to every agent (section 3, drafts).
     pub shared_drafts: bool,
+    /// Lets meaning and nearness in a session count in relevance (section 8), where the level allows it.
+    pub meaning: bool,
     /// Logs what each ATTUNE showed, so that REPLAY of a decision tells what its author knew (section 7).
     pub audit_reads: bool,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
@@ -51,6 +53,7 @@ impl Default for Config {
             level: 3,
             insecure: false,
             shared_drafts: false,
+            meaning: false,
             audit_reads: false,
             grace_ms: limits::GRACE_MS,
             limits: Limits::default(),

@@ -198,3 +198,36 @@ async fn check_story(
         .expect_err("a finding is no decision");
     assert_eq!(code(unknown), ErrorCode::UnitNotFound);
 }
+
+/// With meaning switched on, an agent is brought what shares no word with what it is about to do; and the hub says
+/// so when it registers.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_meant_is_found_where_no_word_is_shared() {
+    for (flags, expected) in
+        [(vec!["--meaning"], true), (vec![], false), (vec!["--meaning", "--level", "1"], false)]
+    {
+        let data = TempDir::new().expect("a directory");
+        let hub = HubProcess::start(data.path(), &flags);
+        let ada = join(&hub, "ada", "engineer").await;
+        let eve =
+            Client::connect(&hub.url, ClientOptions::new("eve")).await.expect("the hub takes connections");
+        let joined = eve.register(Register::as_role("planner")).await.expect("registered");
+        let told = joined.field_capabilities.embedding.map(|embedding| embedding["dimensions"].clone());
+        assert_eq!(told, expected.then(|| serde_json::json!(256)), "{flags:?}");
+        for text in [
+            "The database keeps customer invoices in PostgreSQL.",
+            "Lunch is served at noon in the canteen.",
+            "The new logo is green with a white border.",
+            "Parking spaces are given out every Monday.",
+        ] {
+            ada.record(Record::finding(text).because("Keep for the team").sure(0.9, "Seen."))
+                .await
+                .expect("recorded");
+        }
+        let hint = "where do we store the bills our clients receive";
+        let found = eve.attune(Attune::for_role("planner", 4).hint(hint)).await.expect("attuned");
+        let first = found.record[0].memory_unit.content.as_deref().expect("a full unit");
+        assert_eq!(first.contains("invoices"), expected, "{flags:?}: {first}");
+        hub.stop();
+    }
+}

@@ -89,6 +89,12 @@ settings! {
     /// Who sees drafts [default: private]
     #[arg(long, env = "AKASHIK_DRAFTS")]
     drafts: Drafts,
+    /// Let meaning count in relevance: finds what shares no word with the need, for more time and memory a unit
+    #[arg(
+        long, env = "AKASHIK_MEANING", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", value_parser = BoolishValueParser::new(),
+    )]
+    meaning: bool,
     /// Log what each ATTUNE showed, for REPLAY of decisions
     #[arg(
         long, env = "AKASHIK_AUDIT_READS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -192,6 +198,7 @@ impl Settings {
             fields: field_names(self.field.unwrap_or(default.fields))?,
             level: bounded("level", self.level, default.level, 0, 3)?,
             insecure: self.insecure.unwrap_or(default.insecure),
+            meaning: self.meaning.unwrap_or(default.meaning),
             audit_reads: self.audit_reads.unwrap_or(default.audit_reads),
             shared_drafts: self.drafts.map_or(default.shared_drafts, |d| d == Drafts::Shared),
             grace_ms: milliseconds("grace_seconds", self.grace_seconds, default.grace_ms)?,
@@ -368,6 +375,7 @@ impl Effective {
             tokens: None,
             insecure: Some(insecure),
             drafts: Some(if shared_drafts { Drafts::Shared } else { Drafts::Private }),
+            meaning: Some(self.config.meaning),
             audit_reads: Some(self.config.audit_reads),
             grace_seconds: seconds(grace_ms),
             heartbeat_seconds: seconds(heartbeat_ms),

@@ -70,6 +70,8 @@ fn what_is_printed_reads_back_as_the_same() {
         "0",
         "--drafts",
         "shared",
+        "--meaning",
+        "--audit-reads=false",
         "--grace-seconds",
         "0.25",
         "--max-log-bytes",
@@ -91,6 +93,7 @@ fn what_is_printed_reads_back_as_the_same() {
     ]);
     let effective = said.validate().unwrap();
     assert_eq!((effective.config.grace_ms, effective.config.shared_drafts), (250, true));
+    assert!(effective.config.meaning && !effective.config.audit_reads);
     let again = file(&effective.to_toml().ok().unwrap()).validate().unwrap();
     assert_eq!(again, effective);
 }

@@ -11,7 +11,7 @@ use crate::relevance::embedding;
 pub struct Policy {
     /// The conformance level served: the configured one, or the highest that the hub meets.
     pub level: u8,
-    /// Whether meaning and relations count in relevance: the operator did not lower the level below theirs.
+    /// Whether meaning and relations count in relevance.
     pub meaning: bool,
     /// Whether drafts are shown to every agent (section 3).
     pub shared_drafts: bool,
@@ -56,6 +56,18 @@ impl Policy {
                 .to_vec(),
         };
         Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
+    }
+}
+
+impl Policy {
+    /// The same, where meaning and relations count only if they are `wanted`, and the level allows them.
+    #[must_use]
+    pub fn with_meaning(mut self, wanted: bool) -> Self {
+        if !wanted {
+            self.meaning = false;
+            self.capabilities.embedding = None;
+        }
+        self
     }
 }
 

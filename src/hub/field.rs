@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
+use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::reads::Reads;
 use super::restore::restore;
@@ -65,7 +66,8 @@ impl Field {
         metrics: Arc<Metrics>,
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
-        let frame = Frame { name: name.into(), policy: Arc::new(policy), index: Arc::default() };
+        let index = Arc::new(SharedIndex::new(policy.meaning));
+        let frame = Frame { name: name.into(), policy: Arc::new(policy), index };
         let published = Arc::new(Published {
             view: ArcSwap::new(frame.view(&World::default(), Vector::new(), 0)),
             clock: AtomicU64::new(0),

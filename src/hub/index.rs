@@ -13,12 +13,18 @@ use crate::relevance::Index;
 const STEP_BYTES: usize = 64 * 1024;
 
 /// An index that readers share and that any of them brings up to date.
-#[derive(Default)]
 pub(super) struct SharedIndex {
+    /// Whether it takes in meaning.
+    meaning: bool,
     index: RwLock<Index>,
 }
 
 impl SharedIndex {
+    /// An empty index that takes in meaning, or words alone.
+    pub fn new(meaning: bool) -> Self {
+        Self { meaning, index: RwLock::new(Index::taking_in(meaning)) }
+    }
+
     /// Runs `read` with an index that knows at least the committed units of `world`.
     pub fn with<R>(&self, world: &World, read: impl FnOnce(&Index) -> R) -> R {
         self.catch_up(world);
@@ -33,7 +39,7 @@ impl SharedIndex {
                 Err(poisoned) => {
                     // A unit was left half entered: start anew rather than go on with it.
                     let mut index = poisoned.into_inner();
-                    *index = Index::new();
+                    *index = Index::taking_in(self.meaning);
                     self.index.clear_poison();
                     index
                 }

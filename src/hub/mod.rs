@@ -117,7 +117,8 @@ impl Hub {
         let mut fields = Vec::new();
         for (name, log) in config.fields.iter().zip(logs) {
             let limits = config.limits.clone();
-            let mut policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits);
+            let mut policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits)
+                .with_meaning(config.meaning);
             policy.audit_reads = config.audit_reads;
             fields.push(Field::start(name, policy, log, Arc::clone(&pool), Arc::clone(&metrics)).await?);
         }

@@ -135,6 +135,8 @@ pub struct Index {
     names: Names,
     /// By name: its terms, sorted, each once.
     name_terms: Vec<Vec<u32>>,
+    /// Whether meaning and sessions are taken in; they cost more than the words do.
+    meaning: bool,
     embedder: Embedder,
     vectors: Vectors,
     sessions: Sessions,
@@ -161,10 +163,22 @@ impl Index {
             roles: Vec::new(),
             names: Names::default(),
             name_terms: Vec::new(),
+            meaning: true,
             embedder: Embedder::default(),
             vectors: Vectors::default(),
             sessions: Sessions::default(),
         }
+    }
+
+    /// An index without documents that takes in their meaning and sessions, or their words alone.
+    #[must_use]
+    pub fn taking_in(meaning: bool) -> Self {
+        Self { meaning, ..Self::new() }
+    }
+
+    /// Whether needs can be met by meaning.
+    pub(super) fn knows_meaning(&self) -> bool {
+        self.meaning
     }
 
     /// Documents pushed so far.
@@ -204,6 +218,9 @@ impl Index {
         self.lengths.push(length);
         self.authors.push(author);
         self.roles.push(role);
+        if !self.meaning {
+            return;
+        }
         let meant = [(doc.content, MEANT.content), (question, MEANT.question), (doc.purpose, MEANT.purpose)];
         self.vectors.push(self.embedder.embed(meant).as_ref());
         self.sessions.push(doc.session);

@@ -177,7 +177,7 @@ impl<'a> View<'a> {
         let profile =
             Query::new(index, std::iter::once(need.role).chain(need.interests.iter().copied()), horizon);
         let query = hint.as_ref().unwrap_or(&profile);
-        let closeness = if need.meaning {
+        let closeness = if need.meaning && index.knows_meaning() {
             Closeness::in_meaning(index, query, need.texts(hint.is_some()), horizon)
         } else {
             Closeness::in_words(index, query, horizon)

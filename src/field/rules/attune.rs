@@ -85,7 +85,7 @@ pub fn select(
     selection.available += drafts.len();
     let drafts = judged(world, drafts);
     if !drafts.is_empty() {
-        let mut apart = Index::new();
+        let mut apart = Index::taking_in(policy.meaning);
         for no in &drafts {
             apart.push(&document(world.slot(*no)));
         }
