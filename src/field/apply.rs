@@ -40,25 +40,9 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
         Event::Registered { role, interests, resumed } => {
             register(world, entry, role, interests, *resumed);
         }
-        Event::Deregistered { agent } => {
-            world.change_agent(agent, |record| {
-                record.become_status(AgentStatus::Offline);
-                record.holder = false;
-            });
-            if let Some(no) = world.agent_no(agent) {
-                state.presence.forget(no);
-            }
-        }
+        Event::Deregistered { agent } => leave(state, agent, AgentStatus::Offline),
         Event::Connected { agent } => world.change_agent(agent, |record| record.holder = true),
-        Event::Failed { agent } => {
-            world.change_agent(agent, |record| {
-                record.become_status(AgentStatus::Failed);
-                record.holder = false;
-            });
-            if let Some(no) = world.agent_no(agent) {
-                state.presence.forget(no);
-            }
-        }
+        Event::Failed { agent } => leave(state, agent, AgentStatus::Failed),
         Event::Recorded { unit, supersedes } => record(world, entry, unit, supersedes),
         Event::Committed { unit, supersedes } => commit(world, entry, unit, supersedes),
         Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
@@ -101,6 +85,17 @@ fn register(world: &mut World, entry: &Entry, role: &Arc<str>, interests: &[Box<
         registered_epoch: entry.epoch,
         holder,
     });
+}
+
+/// An agent is here no more, in one way or the other.
+fn leave(state: &mut State, agent: &str, status: AgentStatus) {
+    state.world.change_agent(agent, |record| {
+        record.agent.status = status;
+        record.holder = false;
+    });
+    if let Some(no) = state.world.agent_no(agent) {
+        state.presence.forget(no);
+    }
 }
 
 fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[UnitId]) {
@@ -207,17 +202,15 @@ fn resolve_conflict(world: &mut World, epoch: u64, id: ConflictId, resolution: &
     for id in pair {
         let Some(no) = world.find(id) else { continue };
         world.mention(Entity::Unit(no), epoch);
-        let still_open = match world.open_disputes.get_mut(&no) {
-            Some(open) => {
-                open.remove(&number);
-                !open.is_empty()
-            }
-            None => false,
-        };
-        if !still_open {
-            world.open_disputes.remove(&no);
+        let still_open = world.open_disputes.get_mut(&no).is_some_and(|open| {
+            open.remove(&number);
+            !open.is_empty()
+        });
+        if still_open {
+            continue;
         }
-        if world.slot(no).status == UnitStatus::Contested && !still_open {
+        world.open_disputes.remove(&no);
+        if world.slot(no).status == UnitStatus::Contested {
             world.set_status(no, UnitStatus::Active);
         }
     }

@@ -9,7 +9,7 @@ use super::rules::{SAID, excerpt};
 use super::state::{AgentNo, Slot, UnitNo, World};
 use super::visibility::may_see;
 use crate::limits::{CONFLICTS_LISTED_MAX, INBOUND_SHOWN_MAX, PAGE_MAX_BYTES};
-use crate::protocol::{ConflictStatus, Cursor, MemoryType, ShownUnit, UnitStatus};
+use crate::protocol::{Conflict, ConflictStatus, Cursor, MemoryType, ShownUnit, UnitStatus};
 
 /// The query of `GET /v1/units`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,10 +68,10 @@ impl World {
     /// `GET /v1/conflicts`: those in one of the statuses, or the unresolved ones when none is
     /// given; of more than [`CONFLICTS_LISTED_MAX`] the newest.
     pub fn conflicts_shown(&self, status: &[ConflictStatus]) -> Value {
-        let wanted = |s: ConflictStatus| {
-            if status.is_empty() { s != ConflictStatus::Resolved } else { status.contains(&s) }
+        let wanted = |conflict: &Conflict| {
+            if status.is_empty() { conflict.is_unresolved() } else { status.contains(&conflict.status) }
         };
-        let newest = self.conflicts.iter().rev().filter(|conflict| wanted(conflict.status));
+        let newest = self.conflicts.iter().rev().filter(|conflict| wanted(conflict));
         let mut shown: Vec<_> = newest.take(CONFLICTS_LISTED_MAX).map(|conflict| json!(conflict)).collect();
         shown.reverse();
         json!({ "conflicts": shown })

@@ -62,7 +62,12 @@ impl Presence {
     }
 
     /// An agent sent something. A sign of life without a connection starts a running grace time anew.
-    pub(super) fn seen(&mut self, agent: AgentNo, now: Timestamp) {
+    pub fn seen(&mut self, agent: AgentNo, now: Timestamp) {
+        let before = self.of(agent);
+        if before.last_seen >= now && before.gone_since.is_none() {
+            // Known already: an entry is applied and noted at the same moment.
+            return;
+        }
         let entry = self.entry(agent);
         entry.last_seen = entry.last_seen.max(now);
         if entry.gone_since.is_some() {

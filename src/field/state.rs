@@ -12,8 +12,7 @@ use imbl::{HashMap as SharedMap, OrdSet, Vector};
 use super::presence::Presence;
 use crate::limits;
 use crate::protocol::{
-    Agent, AgentStatus, Conflict, ConflictId, MemoryType, Mode, RelationType, Timestamp, Unit, UnitId,
-    UnitStatus,
+    Agent, Conflict, ConflictId, MemoryType, Mode, RelationType, Unit, UnitId, UnitStatus,
 };
 
 /// A unit's place in the order in which units came to be, drafts included.
@@ -335,21 +334,9 @@ pub struct State {
     pub presence: Presence,
 }
 
-impl State {
-    /// An agent sent something that was not refused.
-    pub fn seen(&mut self, agent: AgentNo, now: Timestamp) {
-        self.presence.seen(agent, now);
-    }
-}
-
 impl AgentRecord {
     /// Whether it may send operations without registering again.
     pub fn is_active(&self) -> bool {
         self.agent.status.is_active()
-    }
-
-    /// Sets its status.
-    pub(super) fn become_status(&mut self, status: AgentStatus) {
-        self.agent.status = status;
     }
 }

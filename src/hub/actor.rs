@@ -278,7 +278,7 @@ impl Actor {
         let Some(agent) = world.agent_no(&command.message.agent_id) else { return };
         let record = world.agent(agent);
         let (active, holder) = (record.is_active(), record.holder);
-        self.state.seen(agent, command.at);
+        self.state.presence.seen(agent, command.at);
         let Some(connection) = command.connection.filter(|_| active) else { return };
         // An agent that is attached but no holder lost that entry to a failed commit.
         if !holder || !self.state.presence.is_attached(agent, connection) {

@@ -48,11 +48,6 @@ impl View {
         Value::Object(status)
     }
 
-    /// How many units there are, in any status.
-    pub fn units_len(&self) -> usize {
-        self.world.units.len()
-    }
-
     /// `GET /v1/agents`.
     pub fn agents(&self) -> Value {
         self.world.agents_shown(&self.whereabouts)

@@ -85,8 +85,8 @@ pub async fn agents(field: &Field) -> Result<Response, Fault> {
 pub async fn conflicts(field: &Field, query: &Query) -> Result<Response, Fault> {
     let expected = || format!("one or more of {}, separated by commas", ConflictStatus::names());
     let read = |text: &str| text.split(',').map(|name| ConflictStatus::from_name(name.trim())).collect();
-    let unresolved = || vec![ConflictStatus::Detected, ConflictStatus::Resolving, ConflictStatus::Escalated];
-    let wanted: Vec<_> = query.value("status", expected, read)?.unwrap_or_else(unresolved);
+    // Without a status the view lists the unresolved ones.
+    let wanted: Vec<_> = query.value("status", expected, read)?.unwrap_or_default();
     list(field, move |view| view.conflicts(&wanted)).await
 }
 

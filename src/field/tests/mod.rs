@@ -212,7 +212,7 @@ impl Stage {
 
     fn note_life(&mut self, command: &Command) {
         let Some(agent) = self.state.world.agent_no(&command.message.agent_id) else { return };
-        self.state.seen(agent, command.at);
+        self.state.presence.seen(agent, command.at);
         let Some(connection) = command.connection else { return };
         let record = self.state.world.agent(agent);
         let attached = self.state.presence.is_attached(agent, connection);
