@@ -216,7 +216,7 @@ fn foreign(header: &'static str, found: &str) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn guard() -> Guard {
@@ -228,7 +228,7 @@ mod tests {
         Guard::new(&config, 7420)
     }
 
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pub fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
             map.append(*name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());

@@ -165,16 +165,9 @@ fn fresh_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::guard::tests::headers;
     use super::*;
     use crate::protocol::ErrorCode;
-
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for (name, value) in pairs {
-            map.append(*name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        }
-        map
-    }
 
     #[test]
     fn the_key_protocol_decides_which_form_it_is() {
