@@ -113,6 +113,29 @@ pub const BAD_FRAMES_MAX: u32 = 20;
 /// what a peer that does not read can make the hub hold.
 pub const READS_IN_FLIGHT_MAX: usize = 4;
 
+/// Subscriptions of one agent: each has its own way through the events wherever it is attached.
+pub const SUBSCRIPTIONS_MAX: usize = 256;
+
+/// Longest time between two notifications for the same entity that a subscription can ask for: a day.
+pub const DEBOUNCE_MAX_MS: u64 = 86_400_000;
+
+/// Entities whose last notification one debounced subscription remembers; with all of them taken it waits for the
+/// oldest to be due again.
+pub const DEBOUNCED_MAX: usize = 10_000;
+
+/// Newest operations of a Field that are kept in memory for whoever follows them, and their bytes. Who is further
+/// behind reads the log.
+pub const RECENT_OPERATIONS_MAX: usize = 4_096;
+/// See [`RECENT_OPERATIONS_MAX`].
+pub const RECENT_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Epochs that one page of the log covers when it is read for whoever is behind.
+pub const HISTORY_PAGE_EPOCHS: u64 = 1_024;
+/// Bytes after which such a page ends early.
+pub const HISTORY_PAGE_MAX_BYTES: usize = 2 * 1024 * 1024;
+/// Pages that are kept for others on the same way.
+pub const HISTORY_PAGES_MAX: usize = 16;
+
 /// How often the hub pings a WebSocket peer (wire, section 2). Configurable.
 pub const HEARTBEAT_MS: u64 = 20_000;
 

@@ -40,7 +40,12 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
         Event::Registered { role, interests, resumed } => {
             register(world, entry, role, interests, *resumed);
         }
-        Event::Deregistered { agent } => leave(state, agent, AgentStatus::Offline),
+        Event::Deregistered { agent } => {
+            leave(state, agent, AgentStatus::Offline);
+            if let Some(no) = state.world.agent_no(agent) {
+                state.world.unsubscribe_all(no);
+            }
+        }
         Event::Connected { agent } => world.change_agent(agent, |record| record.holder = true),
         Event::Failed { agent } => leave(state, agent, AgentStatus::Failed),
         Event::Recorded { unit, supersedes } => record(world, entry, unit, supersedes),
@@ -62,6 +67,12 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
                 world.mention(Entity::Shown(agent), entry.epoch);
             }
         }
+        Event::Subscribed { subscription } => {
+            if let Some(agent) = world.agent_no(&entry.agent_id) {
+                world.subscribe(agent, subscription);
+            }
+        }
+        Event::Unsubscribed { subscription_id } => world.unsubscribe(subscription_id),
         Event::Merged { conflict_id, resolution, superseded } => {
             resolve_conflict(world, entry.epoch, *conflict_id, resolution);
             if let Some(winner) = resolution.winner_id.and_then(|id| world.find(id)) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::policy::Policy;
-use crate::protocol::{Envelope, Operation, Refusal, Request, Timestamp};
+use crate::protocol::{Envelope, Operation, Refusal, Request, SubscribeRequest, Timestamp, Wish};
 
 /// A message whose payload has been read. Reading costs more than deciding, so it is done at the door,
 /// in parallel, and what is wrong with the payload is carried along: other rules come first (section 12).
@@ -61,6 +61,16 @@ impl Message {
             digest,
             bytes: text.len() + envelope.id.len() + envelope.agent_id.len(),
             request,
+        }
+    }
+}
+
+impl Message {
+    /// What it wants to be told of, where it is a readable `subscribe`.
+    pub fn wish(&self) -> Option<&Wish> {
+        match &self.request {
+            Ok(Request::Subscribe(SubscribeRequest::Subscribe(wish))) => Some(wish),
+            _ => None,
         }
     }
 }

@@ -14,7 +14,7 @@ use super::state::{AgentNo, State};
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
     AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
-    Timestamp, UnitId, epoch_overflow, unsupported,
+    SubscribeRequest, Timestamp, UnitId, epoch_overflow, unsupported,
 };
 
 /// What a message comes to.
@@ -53,6 +53,7 @@ pub enum Query {
     Attune(Box<AttuneRequest>),
     Detect(DetectRequest),
     Replay(ReplayRequest),
+    Subscriptions,
 }
 
 /// What a rule may look at.
@@ -93,7 +94,8 @@ pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
         return Verdict::Refuse(unsupported(operation, policy.level));
     }
     // Reads are not remembered, so they are not looked up either.
-    let before = if operation.is_read() { None } else { state.ledger.get(message.key) };
+    let is_read = message.request.as_ref().map_or(operation.is_read(), Request::is_read);
+    let before = if is_read { None } else { state.ledger.get(message.key) };
     if let Some(before) = before
         && before.digest == message.digest
     {
@@ -121,6 +123,8 @@ fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refus
         Request::Attune(request) => return read(Query::Attune(request.clone())),
         Request::Detect(request) => return read(Query::Detect(request.clone())),
         Request::Replay(request) => return read(Query::Replay(request.clone())),
+        Request::Subscribe(SubscribeRequest::List) => return read(Query::Subscriptions),
+        Request::Subscribe(request) => rules::subscribe::subscribe(ground, request)?,
         Request::Register(request) => rules::register::register(ground, request)?,
         Request::Deregister(request) => rules::register::deregister(ground, request),
         Request::Record(request) => rules::record::record(ground, request)?,

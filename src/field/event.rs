@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::state::World;
-use crate::protocol::{Conflict, ConflictId, Cursor, Mode, Operation, Resolution, Timestamp, Unit, UnitId};
+use crate::protocol::{
+    Conflict, ConflictId, Cursor, Mode, Operation, Resolution, Subscription, Timestamp, Unit, UnitId,
+};
 
 /// One operation, whole: its events, and the reply that repeats of its message get. An operation that was
 /// answered but changed nothing (a second RETRACT) has no events.
@@ -72,6 +74,11 @@ pub enum Event {
     /// A conflict was resolved; `superseded` names the units that the winner replaced.
     #[serde(rename = "MERGE")]
     Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },
+    /// The entry's agent has this subscription from now on: a new one, or a known one changed.
+    #[serde(rename = "SUBSCRIBE")]
+    Subscribed { subscription: Arc<Subscription> },
+    #[serde(rename = "UNSUBSCRIBE")]
+    Unsubscribed { subscription_id: Arc<str> },
 }
 
 impl Event {
@@ -89,6 +96,17 @@ impl Event {
             Self::ConflictCreated { .. } => "CONFLICT_CREATED",
             Self::Attuned { .. } => "ATTUNE",
             Self::Merged { .. } => "MERGE",
+            Self::Subscribed { .. } => "SUBSCRIBE",
+            Self::Unsubscribed { .. } => "UNSUBSCRIBE",
+        }
+    }
+
+    /// Whose subscriptions it changes, or who is listened for: `author` is the entry's agent.
+    pub fn changes_listening_of<'a>(&'a self, author: &'a str) -> Option<&'a str> {
+        match self {
+            Self::Subscribed { .. } | Self::Unsubscribed { .. } | Self::Registered { .. } => Some(author),
+            Self::Deregistered { agent } => Some(agent),
+            _ => None,
         }
     }
 
@@ -141,7 +159,8 @@ impl Entry {
         String::from_utf8(text).expect("JSON is UTF-8")
     }
 
-    fn likely_bytes(&self) -> usize {
+    /// About how long that text is, and how much memory the entry takes.
+    pub fn likely_bytes(&self) -> usize {
         let of_event = |event: &Event| match event {
             Event::Recorded { unit, .. } | Event::Committed { unit, .. } => {
                 unit.content.len() + unit.intent.purpose.len() + 640

@@ -9,9 +9,11 @@
 //! - [`State`] and its [`World`]: persistent collections, so that a view of the world is a cheap clone;
 //! - `visibility`: the one predicate of who may see which unit;
 //! - [`decide`]: the order of the rules; `rules/`: one file per operation; [`apply`];
+//! - `audience`: what an entry gives notice of, and who hears of it;
 //! - `census`: what the GET endpoints show of a world.
 
 mod apply;
+mod audience;
 mod census;
 mod command;
 mod decide;
@@ -25,11 +27,14 @@ mod tests;
 mod visibility;
 
 pub use apply::apply;
+pub use audience::{Concern, Listener, Notice, Subject, Turn, announced, notices};
 pub use census::UnitFilter;
 pub use command::{Command, Message, message_key};
 pub use decide::{Query, Read, Verdict, audit, connect, decide, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
-pub use rules::{Chronicle, Selection, detect, document, replay, select, show};
-pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, UnitNo, World};
+pub use rules::{
+    Chronicle, Selection, detect, document, document_of, kind, replay, select, show, subscriptions,
+};
+pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};

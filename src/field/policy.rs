@@ -9,7 +9,8 @@ use crate::relevance::embedding;
 /// The settings that the rules read. Constant while the hub runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// The conformance level served: the configured one, or the highest that the hub meets.
+    /// The configured level: operations and keys of higher levels are not served. The conformance level that is told
+    /// may be lower, where not all of a level is served.
     pub level: u8,
     /// Whether meaning and relations count in relevance.
     pub meaning: bool,
@@ -35,10 +36,12 @@ impl Policy {
     /// The policy of the Field `name`, with `level` lowered to what is served.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
         let meaning = level >= Self::MEANING_LEVEL;
-        let level = level.min(Self::HIGHEST_LEVEL);
+        let push = Operation::Subscribe.served_from_level().is_some_and(|from| from <= level);
+        let extensions = ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"];
+        let push = ["push", "sse", "polling", "resume"].into_iter().filter(|_| push);
         let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
         let capabilities = Capabilities {
-            conformance_level: level,
+            conformance_level: level.min(Self::HIGHEST_LEVEL),
             supported_operations: Operation::ALL
                 .iter()
                 .filter(|op| served(op))
@@ -51,9 +54,7 @@ impl Policy {
             memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
             embedding: meaning.then(|| json!({"name": embedding::NAME, "dimensions": embedding::DIMENSIONS})),
             limits: limits.clone(),
-            extensions: ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"]
-                .map(str::to_owned)
-                .to_vec(),
+            extensions: extensions.into_iter().chain(push).map(str::to_owned).collect(),
         };
         Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }

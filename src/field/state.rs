@@ -12,7 +12,7 @@ use imbl::{HashMap as SharedMap, OrdSet, Vector};
 use super::presence::Presence;
 use crate::limits;
 use crate::protocol::{
-    Agent, Conflict, ConflictId, MemoryType, Mode, RelationType, Unit, UnitId, UnitStatus,
+    Agent, Conflict, ConflictId, MemoryType, Mode, RelationType, Subscription, Unit, UnitId, UnitStatus,
 };
 
 /// A unit's place in the order in which units came to be, drafts included.
@@ -73,6 +73,15 @@ pub struct AgentRecord {
     pub holder: bool,
 }
 
+/// A subscription and whose it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubscriptionRecord {
+    /// Who is told.
+    pub agent: AgentNo,
+    /// Of what.
+    pub subscription: Arc<Subscription>,
+}
+
 /// Something that entries mention and REPLAY can ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Entity {
@@ -116,6 +125,10 @@ pub struct World {
     pub inbound: SharedMap<UnitId, Vector<(UnitNo, u32)>>,
     /// Where in the log (epochs) something is mentioned: an index into the log, nothing of its content.
     pub mentions: SharedMap<Entity, Vector<u64>>,
+    /// All subscriptions by their ids, which are the Field's, not the agent's.
+    pub subscriptions: SharedMap<Arc<str>, SubscriptionRecord>,
+    /// Each agent's subscriptions.
+    pub subscribed: SharedMap<AgentNo, OrdSet<Arc<str>>>,
     /// How many units stand in each status, in the order of [`UnitStatus::ALL`].
     pub by_status: [u64; UnitStatus::ALL.len()],
     /// Entries in the log.
@@ -237,6 +250,38 @@ impl World {
     pub(super) fn change_agent(&mut self, id: &str, change: impl FnOnce(&mut AgentRecord)) {
         if let Some(no) = self.agent_no(id) {
             change(Arc::make_mut(&mut self.agents[no as usize]));
+        }
+    }
+
+    /// An agent's subscriptions, by id.
+    pub fn subscriptions_of(&self, agent: AgentNo) -> impl Iterator<Item = &Arc<Subscription>> {
+        let ids = self.subscribed.get(&agent).into_iter().flatten();
+        ids.filter_map(|id| self.subscriptions.get(id)).map(|record| &record.subscription)
+    }
+
+    /// Enters a subscription, or replaces what is known of it.
+    pub(super) fn subscribe(&mut self, agent: AgentNo, subscription: &Arc<Subscription>) {
+        let id = Arc::clone(&subscription.id);
+        let record = SubscriptionRecord { agent, subscription: Arc::clone(subscription) };
+        self.subscribed.entry(agent).or_default().insert(Arc::clone(&id));
+        self.subscriptions.insert(id, record);
+    }
+
+    /// Ends a subscription.
+    pub(super) fn unsubscribe(&mut self, id: &str) {
+        let Some(record) = self.subscriptions.remove(id) else { return };
+        if let Some(of_agent) = self.subscribed.get_mut(&record.agent) {
+            of_agent.remove(id);
+            if of_agent.is_empty() {
+                self.subscribed.remove(&record.agent);
+            }
+        }
+    }
+
+    /// Ends all subscriptions of an agent.
+    pub(super) fn unsubscribe_all(&mut self, agent: AgentNo) {
+        for id in self.subscribed.remove(&agent).into_iter().flatten() {
+            self.subscriptions.remove(&id);
         }
     }
 

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
 use super::answer::Answer;
+use super::feed::{Feed, Fresh};
 use super::metrics::{Metrics, OK};
 use super::reads::Reads;
 use super::restore::Restored;
@@ -69,6 +70,7 @@ struct InFlight {
     last: u64,
     reserve: Option<u64>,
     world: World,
+    entries: Vec<Fresh>,
 }
 
 /// Where the durable state is published.
@@ -88,6 +90,8 @@ pub(super) struct Parts {
     pub done: mpsc::Receiver<Done>,
     pub published: Arc<Published>,
     pub reads: Arc<Reads>,
+    /// Where durable operations go for whoever follows them.
+    pub feed: Arc<Feed>,
     pub metrics: Arc<Metrics>,
     /// Wakes whoever keeps the index up to date.
     pub indexer: SyncSender<()>,
@@ -97,11 +101,13 @@ pub(super) struct Actor {
     parts: Parts,
     state: State,
     mode: Mode,
-    gathered: Vec<Arc<Entry>>,
+    gathered: Vec<Fresh>,
     /// Bytes of the messages whose entries are gathered.
     gathered_bytes: usize,
     waiting: Queue,
     in_flight: Option<InFlight>,
+    /// Durable, and told of once the replies have left.
+    untold: Vec<Fresh>,
     /// Whether the log thread works on anything.
     log_busy: bool,
     durable: u64,
@@ -123,6 +129,7 @@ impl Actor {
             gathered_bytes: 0,
             waiting: Queue::default(),
             in_flight: None,
+            untold: Vec::new(),
             log_busy: false,
             durable: state.world.last_epoch,
             reserved: parts.restored.reserved,
@@ -163,6 +170,7 @@ impl Actor {
                 }
             }
             self.release_ready();
+            self.tell();
         }
         self.release_log().await;
     }
@@ -216,7 +224,7 @@ impl Actor {
                 return;
             }
         };
-        let (shows, then) = self.carry_out(verdict, command.message.bytes);
+        let (shows, then) = self.carry_out(verdict, command.message.bytes, connection);
         let refusal = match &then {
             Then::Answer(answer) => answer.outcome.as_ref().err(),
             _ => None,
@@ -236,19 +244,19 @@ impl Actor {
         if matches!(self.mode, Mode::Open)
             && let Some(entry) = audit(&self.state, Timestamp::now(), read, shown)
         {
-            self.enter(entry);
+            self.enter(entry, None);
         }
         let entry = self.state.world.last_epoch;
         self.waiting.push(Waiting { entry, shows: answer.epoch, to, then: Then::Answer(answer) });
     }
 
     /// Does what was decided; tells the greatest epoch that the reply shows, and how it is made.
-    fn carry_out(&mut self, verdict: Verdict, bytes: usize) -> (u64, Then) {
+    fn carry_out(&mut self, verdict: Verdict, bytes: usize, origin: Option<u64>) -> (u64, Then) {
         let refusal = match verdict {
             Verdict::Change(entry) => {
                 let (epoch, reply) = (entry.epoch, entry.reply.clone());
                 self.gathered_bytes += bytes;
-                self.enter(entry);
+                self.enter(entry, origin);
                 let answered = |reply| Then::Answer(Answer { epoch, outcome: Ok(reply) });
                 return (epoch, reply.map_or(Then::Recall { epoch }, answered));
             }
@@ -291,14 +299,23 @@ impl Actor {
         if matches!(self.mode, Mode::Open)
             && let Some(entry) = connect(&self.state, agent, at)
         {
-            self.enter(entry);
+            self.enter(entry, None);
         }
         self.publish();
     }
 
-    fn enter(&mut self, entry: Entry) {
+    /// `origin`: the connection that asked for it.
+    fn enter(&mut self, entry: Entry, origin: Option<u64>) {
         apply(&mut self.state, &entry);
-        self.gathered.push(Arc::new(entry));
+        self.gathered.push((Arc::new(entry), origin));
+    }
+
+    /// Gives what has become durable to whoever follows; their replies are out by now.
+    fn tell(&mut self) {
+        let fresh = std::mem::take(&mut self.untold);
+        if !fresh.is_empty() || self.durable != self.parts.feed.head() {
+            self.parts.feed.publish(fresh, self.durable);
+        }
     }
 
     /// Hands the log thread the next batch, when it is free and there is one.
@@ -315,10 +332,12 @@ impl Actor {
         if self.gathered.is_empty() && reserve.is_none() {
             return;
         }
-        let entries = std::mem::take(&mut self.gathered);
+        let gathered = std::mem::take(&mut self.gathered);
         self.gathered_bytes = 0;
+        let entries = gathered.iter().map(|(entry, _)| Arc::clone(entry)).collect();
         let last = self.state.world.last_epoch;
-        self.in_flight = Some(InFlight { last, reserve, world: self.state.world.clone() });
+        let world = self.state.world.clone();
+        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered });
         self.ask_log(Job::Append { entries, reserve });
     }
 
@@ -338,6 +357,7 @@ impl Actor {
                     self.durable = batch.last;
                     self.reserved = self.reserved.max(batch.reserve.unwrap_or(0)).max(batch.last);
                     self.durable_world = batch.world;
+                    self.untold.extend(batch.entries);
                     self.publish();
                 }
             }
@@ -413,7 +433,7 @@ impl Actor {
                 while self.gathered.len() < BATCH_ENTRIES_MAX
                     && let Some(entry) = overdue(&self.state, &self.parts.frame.policy, now)
                 {
-                    self.enter(entry);
+                    self.enter(entry, None);
                 }
                 self.publish();
             }

@@ -13,9 +13,11 @@ use arc_swap::ArcSwap;
 use imbl::Vector;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
+use super::feed::Feed;
 use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::reads::Reads;
@@ -44,6 +46,9 @@ pub struct Field {
     room: Arc<Semaphore>,
     published: Arc<Published>,
     reads: Arc<Reads>,
+    feed: Arc<Feed>,
+    /// Wakes whoever follows; ended when this is dropped.
+    herald: Mutex<JoinSet<()>>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
@@ -104,6 +109,9 @@ impl Field {
             .spawn(move || writer::run(log, &jobs_in, &done));
         let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
         let _ = indexer.try_send(());
+        let feed = Arc::new(Feed::new(Arc::clone(&reads), Arc::clone(&published), frame.policy.meaning));
+        let mut herald = JoinSet::new();
+        herald.spawn(Arc::clone(&feed).ring());
         let parts = Parts {
             frame: frame.clone(),
             restored,
@@ -112,17 +120,24 @@ impl Field {
             done: done_in,
             published: Arc::clone(&published),
             reads: Arc::clone(&reads),
+            feed: Arc::clone(&feed),
             metrics,
             indexer,
         };
         tokio::spawn(Actor::new(parts).run());
         let room = Arc::new(Semaphore::new(ACTOR_QUEUE_MAX_BYTES));
-        Ok(Self { frame, calls, room, published, reads, threads: Mutex::new(threads) })
+        let (herald, threads) = (Mutex::new(herald), Mutex::new(threads));
+        Ok(Self { frame, calls, room, published, reads, feed, herald, threads })
     }
 
     /// The Field's name.
     pub fn name(&self) -> &str {
         &self.frame.name
+    }
+
+    /// What was made durable, in order.
+    pub(super) fn feed(&self) -> &Arc<Feed> {
+        &self.feed
     }
 
     /// Reads an envelope's payload: the costly part of a message, done at the door. Never fails: what is
@@ -251,6 +266,7 @@ impl Field {
         if self.calls.send(Call::Stop(to)).await.is_ok() {
             let _ = stopped.await;
         }
+        self.herald.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let ended = tokio::task::spawn_blocking(move || {
             for thread in threads {

@@ -84,6 +84,8 @@ pub struct Metrics {
     operations: Family<OperationLabels, Counter>,
     http_seconds: Histogram,
     websocket_seconds: Histogram,
+    notifications_websocket: Counter,
+    notifications_events: Counter,
     /// By the first digit of the status, from 1.
     responses: [Counter; 5],
     open: Arc<()>,
@@ -125,6 +127,11 @@ impl Metrics {
         );
         let responses = Family::<ClassLabels, Counter>::default();
         registry.register("http_responses", "HTTP responses, by class of status", responses.clone());
+        let notifications = Family::<DoorLabels, Counter>::default();
+        registry.register("notifications", "Notifications sent, by door", notifications.clone());
+        let notified = |door: Door| notifications.get_or_create_owned(&DoorLabels { door: door.name() });
+        let (notifications_websocket, notifications_events) =
+            (notified(Door::WebSocket), notified(Door::Events));
         let scraped = Scraped::default();
         registry.register("connections", "Open connections", scraped.connections.clone());
         registry.register("units", "Memory units, by status", scraped.units.clone());
@@ -152,6 +159,8 @@ impl Metrics {
             operations,
             http_seconds: by_door.get_or_create_owned(&DoorLabels { door: "http" }),
             websocket_seconds: by_door.get_or_create_owned(&DoorLabels { door: "websocket" }),
+            notifications_websocket,
+            notifications_events,
             responses: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(class),
             open: Arc::new(()),
             scraped: Mutex::new(scraped),
@@ -195,6 +204,14 @@ impl Metrics {
         self.websocket_seconds.observe(took.as_secs_f64());
     }
 
+    /// Counts a notification.
+    pub fn notified(&self, door: Door) {
+        match door {
+            Door::WebSocket => self.notifications_websocket.inc(),
+            Door::Events => self.notifications_events.inc(),
+        };
+    }
+
     /// Counts an HTTP response.
     pub fn http_response(&self, status: u16) {
         let class = usize::from(status / 100).wrapping_sub(1);
@@ -218,9 +235,10 @@ impl Metrics {
         // Held while printing, so that two who ask at once do not mix their figures.
         let scraped = self.scraped.lock().unwrap_or_else(PoisonError::into_inner);
         scraped.units.clear();
-        let mut websockets = 0;
+        let (mut websockets, mut events) = (0, 0);
         for (field, log) in logs {
             websockets += hub.sessions().count(Door::WebSocket, field.name());
+            events += hub.sessions().count(Door::Events, field.name());
             let labels = FieldLabels { field: field.name().to_owned() };
             scraped.clock.get_or_create(&labels).set(field.clock());
             if let Some(log) = log {
@@ -229,8 +247,8 @@ impl Metrics {
             }
             set_units(&scraped.units, field);
         }
-        let sockets = (Arc::strong_count(&self.open) - 1).saturating_sub(websockets);
-        for (door, count) in [("http", sockets), ("websocket", websockets)] {
+        let sockets = (Arc::strong_count(&self.open) - 1).saturating_sub(websockets + events);
+        for (door, count) in [("http", sockets), ("websocket", websockets), ("events", events)] {
             scraped.connections.get_or_create(&DoorLabels { door }).set(count as u64);
         }
         scraped.uptime.set(hub.uptime_ms() / 1_000);

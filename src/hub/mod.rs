@@ -8,12 +8,21 @@
 
 mod actor;
 mod answer;
+mod bells;
+mod debounce;
+mod feed;
 mod field;
+mod follower;
 mod index;
+mod listening;
 pub mod metrics;
+mod outbox;
+mod profiles;
+mod push;
 mod reads;
 mod restore;
 mod sessions;
+mod told;
 mod view;
 mod waiting;
 mod writer;
@@ -27,10 +36,12 @@ use thiserror::Error;
 
 pub use answer::{Answer, Payload, answer_too_large};
 pub use field::{Field, LogFigures, Pending};
+pub use outbox::Outbox;
+pub use push::Push;
 pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
 pub use view::View;
 
-pub use crate::field::{Message, UnitFilter};
+pub use crate::field::{Concern, Listener, Message, UnitFilter};
 
 use crate::config::Config;
 use crate::field::Policy;

@@ -13,7 +13,9 @@ use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
 use super::index::SharedIndex;
 use super::waiting::{Computation, Then};
-use crate::field::{Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show};
+use crate::field::{
+    Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, subscriptions,
+};
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
 use crate::protocol::{ErrorCode, Refusal, UnitId};
@@ -120,6 +122,7 @@ impl Reads {
                 return (payload(&show(world, read.epoch, request, selection)), Some(shown));
             }
             Query::Detect(request) => detect(world, request).and_then(|answer| payload(&answer)),
+            Query::Subscriptions => payload(&subscriptions(world, read.asker)),
             Query::Replay(request) => self
                 .with_reader(|reader| {
                     let mut chronicle = FromLog(reader);

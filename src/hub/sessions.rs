@@ -18,6 +18,18 @@ pub struct ConnectionId(pub u64);
 pub enum Door {
     /// A WebSocket.
     WebSocket,
+    /// A stream of Server-Sent Events.
+    Events,
+}
+
+impl Door {
+    /// Its name in figures.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::Events => "events",
+        }
+    }
 }
 
 /// What is known of an open connection.

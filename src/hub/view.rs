@@ -34,6 +34,11 @@ pub struct View {
 }
 
 impl View {
+    /// The state itself.
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
     /// Brings the index up to this state.
     pub(super) fn catch_up_index(&self) {
         self.frame.index.catch_up(&self.world);

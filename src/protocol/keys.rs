@@ -123,11 +123,28 @@ impl Keys {
 
     /// An optional true or false; absent means false.
     pub fn flag(&mut self, key: &str) -> Result<bool, Refusal> {
+        Ok(self.optional_flag(key)?.unwrap_or(false))
+    }
+
+    /// An optional true or false that may be absent.
+    pub fn optional_flag(&mut self, key: &str) -> Result<Option<bool>, Refusal> {
         match self.take(key) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(flag),
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
             Some(_) => Err(self.wrong(key, "true or false")),
         }
+    }
+
+    /// An optional number of at least 0 and at most 1.
+    pub fn share(&mut self, key: &str) -> Result<Option<f64>, Refusal> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share));
+        share.map(Some).ok_or_else(|| self.wrong(key, "a number from 0 to 1"))
+    }
+
+    /// One key that was taken out, to be read by itself under its full name.
+    pub fn alone(&self, key: &str, value: Value) -> Self {
+        Self { map: Map::from_iter([(key.to_owned(), value)]), path: self.path.clone() }
     }
 
     /// An optional object.

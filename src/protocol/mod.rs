@@ -14,6 +14,7 @@ mod keys;
 mod operation;
 mod request;
 mod scope;
+mod subscription;
 mod time;
 mod unit;
 
@@ -34,6 +35,10 @@ pub use request::{
 };
 pub(crate) use request::{check_committed, unsupported};
 pub use scope::{AttuneRequest, Format, Scope};
+pub use subscription::{
+    Action, DIRECT, EventName, EventSet, Notification, SubscribeRequest, Subscribed, Subscription,
+    Subscriptions, Unsubscribed, Wish, future_cursor, read_cursor,
+};
 pub use time::Timestamp;
 pub use unit::{
     Confidence, Intent, MemoryType, MemoryUnit, Mode, Relation, RelationType, ShownUnit, Source, Unit,

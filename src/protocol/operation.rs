@@ -76,7 +76,7 @@ impl Operation {
     }
 
     /// Whether it only looks. Reads are stamped and ordered like everything else, but are neither
-    /// remembered nor logged.
+    /// remembered nor logged. (Of SUBSCRIBE, only `list` does: see [`super::Request::is_read`].)
     pub const fn is_read(self) -> bool {
         matches!(self, Self::Attune | Self::Detect | Self::Replay)
     }
@@ -89,12 +89,8 @@ impl Operation {
             // Extension operations are served at every level (section 12, order of rules).
             Self::Retract | Self::Commit | Self::Discard => Some(0),
             Self::Deregister | Self::Detect | Self::Replay => Some(1),
-            Self::Merge
-            | Self::Subscribe
-            | Self::Compact
-            | Self::Coordinate
-            | Self::Handoff
-            | Self::Session => None,
+            Self::Subscribe => Some(2),
+            Self::Merge | Self::Compact | Self::Coordinate | Self::Handoff | Self::Session => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use super::error::{ErrorCode, Refusal};
 use super::keys::{Keys, excerpt};
 use super::operation::Operation;
 use super::scope::AttuneRequest;
+use super::subscription::SubscribeRequest;
 use super::unit::{Confidence, Intent, MemoryType, Mode, Relation, RelationType, wire_names};
 use crate::limits;
 
@@ -25,6 +26,7 @@ pub enum Request {
     Attune(Box<AttuneRequest>),
     Detect(DetectRequest),
     Replay(ReplayRequest),
+    Subscribe(SubscribeRequest),
     Retract(GiveUpRequest),
     Commit(Box<CommitRequest>),
     Discard(GiveUpRequest),
@@ -122,6 +124,15 @@ pub struct CommitRequest {
 }
 
 impl Request {
+    /// Whether it only looks: such messages are neither remembered nor logged.
+    pub fn is_read(&self) -> bool {
+        match self {
+            Self::Attune(_) | Self::Detect(_) | Self::Replay(_) => true,
+            Self::Subscribe(request) => request.is_read(),
+            _ => false,
+        }
+    }
+
     /// Reads the payload of `operation`, sent by `agent_id`, for a Field of `level`.
     ///
     /// # Errors
@@ -144,11 +155,11 @@ impl Request {
             Operation::Attune => Self::Attune(Box::new(AttuneRequest::read(keys, level)?)),
             Operation::Detect => Self::Detect(detect(&mut keys)?),
             Operation::Replay => Self::Replay(replay(&mut keys)?),
+            Operation::Subscribe => Self::Subscribe(SubscribeRequest::read(keys)?),
             Operation::Retract => Self::Retract(give_up(&mut keys)?),
             Operation::Discard => Self::Discard(give_up(&mut keys)?),
             Operation::Commit => Self::Commit(Box::new(commit(&mut keys, limits, level)?)),
             Operation::Merge
-            | Operation::Subscribe
             | Operation::Compact
             | Operation::Coordinate
             | Operation::Handoff

@@ -15,7 +15,8 @@
 //! - `score`: the factors of a candidate and their weighted sum; `weights` holds every chosen number;
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
-//! - `summarize`: a text's most informative sentences for a need.
+//! - `summarize`: a text's most informative sentences for a need;
+//! - `affinity`: how much a unit matters to a listener, judged by the two of them alone, for notifications.
 //!
 //! Factors (specification, section 8): semantic, lexical and relations, which together are the closeness to the need;
 //! role, type, recency, and diversity, which damps the sum of the others before the sort. Each has a value in 0..=1;
@@ -29,6 +30,7 @@
 //! Text of any length and kind is taken: words are cut at 64 bytes, a document gives at most 8,192 distinct terms,
 //! a need at most 64, and the meaning of a text is that of its first 16 KiB.
 
+mod affinity;
 mod closeness;
 mod diversity;
 mod embed;
@@ -46,6 +48,7 @@ mod weights;
 mod wordpiece;
 mod words;
 
+pub use affinity::{Portrait, Profile};
 pub use lexical::{Document, Index};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, rank};
 pub use summarize::Summarizer;

@@ -148,3 +148,22 @@ const DAMPING_MOST: f32 = 0.1;
 pub(super) fn damping(better: u32) -> f32 {
     1.0 - (DAMPING_STEP * better as f32).min(DAMPING_MOST)
 }
+
+/// What makes a unit matter to a listener, judged by the two of them alone; the parts sum to 1.
+pub(super) struct Affinity {
+    pub closeness: f32,
+    pub role: f32,
+    pub kind: f32,
+}
+
+/// A unit about something else is worth at most a quarter: a threshold of 0.3 keeps what concerns the listener.
+pub(super) const AFFINITY: Affinity = Affinity { closeness: 0.65, role: 0.1, kind: 0.25 };
+/// What a listener's word counts that stands in a unit's purpose alone.
+pub(super) const WORD_IN_PURPOSE: f32 = 0.7;
+/// The closeness from which a question concerns an interest: half of the interest's words.
+pub(super) const INTERESTED: f32 = 0.5;
+
+/// A cosine as a likeness in 0..=1. Unlike texts are seldom nearer than 0.2, like ones seldom nearer than 0.6.
+pub(super) fn likeness(cosine: f32) -> f32 {
+    ((cosine - 0.1) / 0.5).clamp(0.0, 1.0)
+}

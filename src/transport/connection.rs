@@ -48,12 +48,12 @@ pub async fn attend<S, B>(
     // Boxed, so that a WebSocket does not carry HTTP's state along for the rest of its life.
     let tcp = Metered::new(tcp, Arc::default());
     Box::pin(http(&doors, service, tcp, takeover.clone())).await;
-    let Some(agreed) = takeover.take() else { return };
+    let Some(mut agreed) = takeover.take() else { return };
     // Fulfilled already, or never: then the peer left during the handshake.
-    let Ok(upgraded) = agreed.upgrade.await else { return };
+    let Ok(upgraded) = (&mut agreed.upgrade).await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<Metered<TcpStream>>>() else { return };
     let tcp = parts.io.into_inner();
-    Box::pin(ws::converse(&doors.hub, &agreed.field, &agreed.identity, tcp, parts.read_buf)).await;
+    Box::pin(ws::converse(&doors.hub, &agreed, tcp, parts.read_buf)).await;
 }
 
 /// Resolves when the hub shuts down.

@@ -121,6 +121,11 @@ impl Guard {
         }
     }
 
+    /// The port that the hub listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Whether the request was sent to a name of this hub.
     ///
     /// # Errors

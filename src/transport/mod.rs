@@ -17,6 +17,7 @@ mod queries;
 mod reply;
 mod rest;
 mod routes;
+mod urls;
 mod vigil;
 mod ws;
 

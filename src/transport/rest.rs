@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::body::{Upload, check_type};
 use super::guard::Identity;
 use super::reply::{self, Fault, Response};
+use super::urls::Base;
 use crate::hub::{Field, Hub};
 use crate::protocol::{Envelope, Operation, Refusal, check_id, epoch_overflow};
 
@@ -33,6 +34,7 @@ pub async fn operate(
     identity: &Identity,
     headers: &HeaderMap,
     upload: &mut Upload,
+    base: impl FnOnce() -> Base,
 ) -> Result<Response, Fault> {
     check_type(headers)?;
     let body = upload.read(hub.config().limits.message_bytes).await?;
@@ -43,8 +45,12 @@ pub async fn operate(
     let operation = envelope.operation;
     identity.may_speak_for(&envelope.agent_id).map_err(|refusal| Fault::from(refusal).of(Some(operation)))?;
     let message = field.read(&envelope);
+    let subscribes = message.wish().is_some();
     // From here on the operation happens, whether or not the client stays to hear of it.
-    let answer = field.submit(message, None).await.await;
+    let mut answer = field.submit(message, None).await.await;
+    if subscribes && let Ok(payload) = &mut answer.outcome {
+        *payload = base().announce(payload);
+    }
     hub.metrics().answered_http(since.elapsed());
     Ok(reply::answer(operation, answer))
 }

@@ -19,6 +19,7 @@ use super::body::Upload;
 use super::guard::{Guard, Identity};
 use super::paths::{Endpoint, Query, Target};
 use super::reply::{self, Fault, Response};
+use super::urls::Base;
 use super::{handshake, queries, rest};
 use crate::hub::{Field, Hub};
 use crate::limits::COMPRESS_MIN_BYTES;
@@ -51,6 +52,8 @@ pub struct Agreed {
     pub field: String,
     /// On whose behalf it may speak.
     pub identity: Identity,
+    /// How the hub was addressed.
+    pub base: Base,
 }
 
 /// The place of one agreement.
@@ -208,6 +211,7 @@ async fn dispatch(
     }
     let identity = guard.identify(headers)?;
     let field = named_field(hub, target.field.as_deref())?;
+    let base = || Base::new(headers, guard.port(), hub, field);
     match endpoint {
         Endpoint::Status => queries::status(hub, field).await,
         Endpoint::Agents => queries::agents(field).await,
@@ -218,13 +222,13 @@ async fn dispatch(
         Endpoint::WebSocket => {
             let answer = handshake::accept(arrival.version, headers)?;
             let upgrade = call.upgrade.clone().ok_or_else(handshake::not_upgradable)?;
-            arrival.takeover.put(Agreed { upgrade, field: field.name().to_owned(), identity });
+            arrival.takeover.put(Agreed { upgrade, field: field.name().to_owned(), identity, base: base() });
             Ok(answer)
         }
         Endpoint::Operation(operation) => {
-            rest::operate(hub, field, Some(*operation), &identity, headers, upload).await
+            rest::operate(hub, field, Some(*operation), &identity, headers, upload, base).await
         }
-        _ => rest::operate(hub, field, None, &identity, headers, upload).await,
+        _ => rest::operate(hub, field, None, &identity, headers, upload, base).await,
     }
 }
 

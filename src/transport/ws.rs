@@ -3,8 +3,8 @@
 //! A conversation has three parts in one task. `listen` reads frames, submits messages in their order and
 //! queues the places of their replies; `speak` waits for the replies in that order and writes all that are
 //! ready before it flushes; `watch` keeps the vigil. The queue between the first two is the bound on what is
-//! in flight: while it is full, nothing is read. What is pushed without being asked for will join at
-//! `speak`, from an outbox of its own beside the queue of replies, and after the reply that it follows.
+//! in flight: while it is full, nothing is read. What is pushed joins at `speak`, from the connection's outbox: it is
+//! taken from there only when it can be written, so that a slow reader makes nothing pile up.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -28,9 +28,11 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 use super::connection::closing;
 use super::guard::Identity;
 use super::reply::close_code;
+use super::routes::Agreed;
+use super::urls::Base;
 use super::vigil::{Metered, Pulse, Verdict, Vigil};
 use crate::config::Config;
-use crate::hub::{Answer, ConnectionId, Door, Field, Hub, LiveSession, Pending};
+use crate::hub::{Answer, ConnectionId, Door, Field, Hub, LiveSession, Outbox, Pending, Push};
 use crate::limits;
 use crate::protocol::{
     Envelope, ErrorCode, FaultyEnvelope, Operation, PROTOCOL, Refusal, ReplyEnvelope, VERSION,
@@ -44,6 +46,9 @@ const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Longest id that the reply to an invalid frame echoes: also one that is too long by mistake.
 const ECHO_MAX_BYTES: usize = 4 * limits::ID_MAX_BYTES;
+
+/// How many pushes have their turn before the next reply is looked for.
+const PUSHES_BETWEEN_REPLIES: usize = 32;
 
 /// While the rest of a refused message is thrown away: how long nothing may come before the peer counts as
 /// done with sending.
@@ -66,15 +71,9 @@ enum Ending {
 const GOING_AWAY: Ending = Ending::Close { code: 1001, reason: "the hub shuts down" };
 
 /// Holds a WebSocket conversation until it ends. `early` is what came in right behind the handshake.
-pub async fn converse(
-    hub: &Arc<Hub>,
-    name: &str,
-    identity: &Identity,
-    tcp: Metered<TcpStream>,
-    early: Bytes,
-) {
-    let Some(field) = hub.field(Some(name)) else { return };
-    let presence = Presence::enter(hub, name);
+pub async fn converse(hub: &Arc<Hub>, agreed: &Agreed, tcp: Metered<TcpStream>, early: Bytes) {
+    let Some(field) = hub.field(Some(&agreed.field)) else { return };
+    let presence = Presence::enter(hub, &agreed.field);
     let pulse = tcp.pulse();
     let settings = Some(settings(hub.config()));
     // Copied, so that HTTP's whole read buffer is not kept for a few bytes, or for none.
@@ -84,7 +83,8 @@ pub async fn converse(
     let talk = Talk {
         hub,
         field,
-        identity,
+        identity: &agreed.identity,
+        base: &agreed.base,
         connection: presence.id(),
         pulse: &pulse,
         ping: Notify::new(),
@@ -205,12 +205,22 @@ struct Place {
 }
 
 enum Outcome {
-    /// The Field has the message. A read keeps its leave until its reply is written.
-    Awaited(Pending, Instant, Option<OwnedSemaphorePermit>),
+    /// The Field has the message.
+    Awaited(Awaited),
     /// It never reached the Field.
     Refused(Box<Refusal>),
     /// A ping; the WebSocket itself has made the pong, which only needs to go out.
     Pong,
+}
+
+/// A message that the Field has.
+struct Awaited {
+    answer: Pending,
+    since: Instant,
+    /// A read keeps its leave until its reply is written.
+    leave: Option<OwnedSemaphorePermit>,
+    /// Whether its reply attaches a subscription, and from a place of its own.
+    subscribes: Option<bool>,
 }
 
 /// What the three parts share.
@@ -218,6 +228,7 @@ struct Talk<'a> {
     hub: &'a Hub,
     field: &'a Field,
     identity: &'a Identity,
+    base: &'a Base,
     connection: ConnectionId,
     pulse: &'a Pulse,
     ping: Notify,
@@ -311,53 +322,107 @@ impl Talk<'_> {
                     false => None,
                 };
                 let message = self.field.read(&envelope);
-                Outcome::Awaited(self.field.submit(message, Some(self.connection)).await, since, leave)
+                let subscribes = message.wish().map(|wish| wish.resume_after.is_some());
+                let answer = self.field.submit(message, Some(self.connection)).await;
+                Outcome::Awaited(Awaited { answer, since, leave, subscribes })
             }
         };
         Ok(Place { address, outcome })
     }
 
-    /// Writes the replies in the order of their requests, until the listener has ended and all are out.
+    /// Writes the replies in the order of their requests, and pushes between them, until the listener has ended and
+    /// all replies are out.
     async fn speak(
         &self,
         mut sink: impl Sink<Frame, Error = WsError> + Unpin,
         mut queue: mpsc::Receiver<Box<Place>>,
     ) -> Result<(), Ending> {
+        let mut outbox = self.field.outbox(self.connection);
         loop {
-            let Some(place) = self.meanwhile(&mut sink, queue.recv()).await? else { break };
+            let Some(place) = self.meanwhile(&mut sink, &mut outbox, queue.recv()).await? else { break };
             let Place { address, outcome } = *place;
-            let (answer, _leave) = match outcome {
-                Outcome::Pong => {
-                    flush(&mut sink).await?;
-                    continue;
-                }
+            match outcome {
+                Outcome::Pong => flush(&mut sink).await?,
                 Outcome::Refused(refusal) => {
-                    (Answer { epoch: self.field.clock(), outcome: Err(*refusal) }, None)
+                    let answer = Answer { epoch: self.field.clock(), outcome: Err(*refusal) };
+                    self.reply(&mut sink, &address, &answer).await?;
                 }
-                Outcome::Awaited(pending, since, leave) => {
-                    let answer = self.meanwhile(&mut sink, pending).await?;
+                Outcome::Awaited(Awaited { answer, since, leave: _leave, subscribes }) => {
+                    let mut answer = self.meanwhile(&mut sink, &mut outbox, answer).await?;
                     self.hub.metrics().answered_websocket(since.elapsed());
-                    (answer, leave)
+                    if let (Some(_), Ok(payload)) = (subscribes, &mut answer.outcome) {
+                        *payload = self.base.announce(payload);
+                    }
+                    self.reply(&mut sink, &address, &answer).await?;
+                    self.follow_up(&mut outbox, &address, &answer, subscribes);
                 }
-            };
-            if let Some(frame) = print(&address, answer) {
-                sink.feed(frame).await.map_err(|_| Ending::Lost)?;
             }
+            // Replies may never pause: what is pushed has its turns all the same.
+            self.push(&mut sink, &mut outbox, PUSHES_BETWEEN_REPLIES).await?;
         }
         flush(&mut sink).await
     }
 
-    /// Awaits `next`. When that takes time, what was written goes out first, and pings go out meanwhile.
+    async fn reply(
+        &self,
+        sink: &mut (impl Sink<Frame, Error = WsError> + Unpin),
+        address: &Address,
+        answer: &Answer,
+    ) -> Result<(), Ending> {
+        match print(address, answer) {
+            Some(frame) => sink.feed(frame).await.map_err(|_| Ending::Lost),
+            None => Ok(()),
+        }
+    }
+
+    /// What a reply that is written means for the pushes after it.
+    fn follow_up(&self, outbox: &mut Outbox, address: &Address, answer: &Answer, subscribes: Option<bool>) {
+        let Ok(payload) = &answer.outcome else { return };
+        outbox.speaks(&address.agent_id);
+        outbox.replied(answer.epoch);
+        if let Some(resumes) = subscribes {
+            self.field.attach(outbox, &address.agent_id, answer.epoch, payload, resumes);
+        }
+    }
+
+    /// Writes pushes that are at hand, at most so many; tells how many it were.
+    async fn push(
+        &self,
+        sink: &mut (impl Sink<Frame, Error = WsError> + Unpin),
+        outbox: &mut Outbox,
+        most: usize,
+    ) -> Result<usize, Ending> {
+        for count in 0..most {
+            let Some(push) = outbox.ready() else { return Ok(count) };
+            self.feed(sink, &push).await?;
+        }
+        Ok(most)
+    }
+
+    async fn feed(
+        &self,
+        sink: &mut (impl Sink<Frame, Error = WsError> + Unpin),
+        push: &Push,
+    ) -> Result<(), Ending> {
+        self.hub.metrics().notified(Door::WebSocket);
+        sink.feed(Frame::Text(push.frame().into())).await.map_err(|_| Ending::Lost)
+    }
+
+    /// Awaits `next`. When that takes time, what was written goes out first; pushes and pings go out meanwhile.
     async fn meanwhile<T>(
         &self,
         sink: &mut (impl Sink<Frame, Error = WsError> + Unpin),
+        outbox: &mut Outbox,
         next: impl Future<Output = T>,
     ) -> Result<T, Ending> {
         let mut next = pin!(next);
-        if let std::task::Poll::Ready(ready) = poll!(&mut next) {
-            return Ok(ready);
-        }
         loop {
+            if let std::task::Poll::Ready(ready) = poll!(&mut next) {
+                return Ok(ready);
+            }
+            if self.push(sink, outbox, PUSHES_BETWEEN_REPLIES).await? == PUSHES_BETWEEN_REPLIES {
+                continue;
+            }
             flush(sink).await?;
             tokio::select! {
                 biased;
@@ -365,6 +430,7 @@ impl Talk<'_> {
                 () = self.ping.notified() => {
                     sink.feed(Frame::Ping(Bytes::new())).await.map_err(|_| Ending::Lost)?;
                 }
+                push = outbox.next() => self.feed(sink, &push).await?,
             }
         }
     }
@@ -396,9 +462,9 @@ async fn flush(sink: &mut (impl Sink<Frame, Error = WsError> + Unpin)) -> Result
 }
 
 /// The frame of a reply.
-fn print(address: &Address, answer: Answer) -> Option<Frame> {
-    match answer.outcome {
-        Ok(payload) => address.print(answer.epoch, &payload),
+fn print(address: &Address, answer: &Answer) -> Option<Frame> {
+    match &answer.outcome {
+        Ok(payload) => address.print(answer.epoch, payload),
         Err(refusal) => address.print(
             answer.epoch,
             &to_raw_value(&refusal.body(Operation::from_name(&address.operation))).ok()?,

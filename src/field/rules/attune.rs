@@ -7,7 +7,7 @@ use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::visibility::may_see;
 use crate::limits::{ATTUNE_CONFLICTS_MAX, DRAFTS_JUDGED_MAX, DRAFTS_JUDGED_MAX_BYTES};
 use crate::protocol::{
-    AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, UnitId, UnitStatus,
+    AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, Unit, UnitId, UnitStatus,
 };
 use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Summarizer, rank};
 
@@ -119,7 +119,11 @@ fn judged(world: &World, mut drafts: Vec<UnitNo>) -> Vec<UnitNo> {
 
 /// A unit as the index takes it in.
 pub fn document(slot: &Slot) -> Document<'_> {
-    let unit = &slot.unit;
+    document_of(&slot.unit)
+}
+
+/// The same, of a unit by itself.
+pub fn document_of(unit: &Unit) -> Document<'_> {
     Document {
         content: &unit.content,
         purpose: &unit.intent.purpose,
@@ -235,7 +239,8 @@ fn scoped<'a>(
     Scoped { memory_unit, relevance_score: ranked.score, relevance_reason: ranked.reason, format }
 }
 
-fn kind(kind: MemoryType) -> Kind {
+/// A unit's type as relevance knows it.
+pub fn kind(kind: MemoryType) -> Kind {
     match kind {
         MemoryType::Finding => Kind::Finding,
         MemoryType::Decision => Kind::Decision,

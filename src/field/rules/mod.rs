@@ -9,10 +9,12 @@ pub(super) mod register;
 pub(super) mod relate;
 pub(super) mod replay;
 mod replay_words;
+pub(super) mod subscribe;
 
-pub use attune::{Selection, document, select, show};
+pub use attune::{Selection, document, document_of, kind, select, show};
 pub use detect::detect;
 pub use replay::{Chronicle, replay};
+pub use subscribe::subscriptions;
 
 /// Characters of an agent's own words in a conflict's description, in a rationale and beside a unit that they
 /// point at: they are shown again and again, and the whole text stands in the unit or in the RETRACT.

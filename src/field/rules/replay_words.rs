@@ -78,6 +78,13 @@ fn sentence(event: &Event) -> (Weight, String) {
                 excerpt(&conflict.description, 2 * EXCERPT)
             ),
         ),
+        Event::Subscribed { subscription } => {
+            let names: Vec<_> = subscription.events.iter().map(|event| event.name()).collect();
+            (Weight::Minor, format!("Subscribed to {}", names.join(", ")))
+        }
+        Event::Unsubscribed { subscription_id } => {
+            (Weight::Minor, format!("Ended the subscription {subscription_id}"))
+        }
         Event::Attuned { shown, .. } => (Weight::Key, was_shown(shown)),
         Event::Merged { resolution, .. } => {
             let outcome = resolution

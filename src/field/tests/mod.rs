@@ -195,6 +195,7 @@ impl Stage {
             Query::Detect(request) => {
                 detect(world, request).map(|answer| serde_json::to_value(answer).unwrap())
             }
+            Query::Subscriptions => Ok(serde_json::to_value(subscriptions(world, read.asker)).unwrap()),
             Query::Replay(request) => {
                 let mut chronicle = Kept(&self.kept);
                 replay(world, &mut chronicle, &self.policy, read.asker, request)

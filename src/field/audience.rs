@@ -1,0 +1,367 @@
+//! What an entry gives notice of, and who hears of it (section 7, SUBSCRIBE).
+//!
+//! Notices are made of the entry and of what never changes in the world (committed units, the pair of a conflict), so
+//! that who is told at once and who reads the log a year later are told the same. Drafts give none: only the COMMIT
+//! does.
+
+use std::sync::Arc;
+
+use super::event::{Entry, Event};
+use super::rules::excerpt;
+use super::state::World;
+use crate::protocol::{
+    Conflict, ConflictId, Cursor, EventName, EventSet, MemoryType, Mode, Resolution, Subscription, Unit,
+    UnitId, UnitStatus,
+};
+
+/// Characters of an agent's own words in a summary.
+const SAID: usize = 160;
+
+/// Something that happened, as listeners hear of it.
+#[derive(Debug)]
+pub struct Notice {
+    /// Its place: the entry's epoch, and its number among the entry's notices.
+    pub cursor: Cursor,
+    /// What happened.
+    pub event: EventName,
+    /// Whose doing it was; [`crate::protocol::SYSTEM`] for the Field's own.
+    pub actor: Arc<str>,
+    /// What it is about.
+    pub subject: Subject,
+    /// A sentence that tells it.
+    pub summary: String,
+}
+
+/// What a notice is about.
+#[derive(Debug)]
+pub enum Subject {
+    /// A unit, as it stood once this had happened.
+    Unit {
+        /// The unit.
+        unit: Arc<Unit>,
+        /// Its status then.
+        status: UnitStatus,
+        /// Epoch of its commit.
+        epoch: u64,
+    },
+    /// A conflict.
+    Conflict {
+        /// Which one.
+        id: ConflictId,
+        /// Who wrote the older and who the newer unit.
+        authors: [Option<Arc<str>>; 2],
+    },
+    /// An agent.
+    Agent(Arc<str>),
+}
+
+/// What a debounced subscription tells apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is the id of what its name says")]
+pub enum Concern {
+    Unit(UnitId),
+    Conflict(ConflictId),
+    Agent(Arc<str>),
+}
+
+impl Notice {
+    /// The entity that it is about.
+    pub fn concern(&self) -> Concern {
+        match &self.subject {
+            Subject::Unit { unit, .. } => Concern::Unit(unit.id),
+            Subject::Conflict { id, .. } => Concern::Conflict(*id),
+            Subject::Agent(id) => Concern::Agent(Arc::clone(id)),
+        }
+    }
+
+    /// Whether an agent wrote one of the units that it is about.
+    pub fn concerns_author(&self, agent: &str) -> bool {
+        match &self.subject {
+            Subject::Unit { unit, .. } => *unit.source.agent_id == *agent,
+            Subject::Conflict { authors, .. } => authors.iter().flatten().any(|author| **author == *agent),
+            Subject::Agent(_) => false,
+        }
+    }
+}
+
+/// The names of what an entry gives notice of, told without looking at the world.
+pub fn announced(entry: &Entry) -> EventSet {
+    let mut set = EventSet::NONE;
+    for event in &entry.events {
+        set = match event {
+            Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes }
+                if unit.mode == Mode::Committed =>
+            {
+                let superseded = (!supersedes.is_empty()).then_some(EventName::MemorySuperseded);
+                set.with(EventName::MemoryRecorded).or(superseded.into_iter().collect())
+            }
+            Event::Retracted { .. } => set.with(EventName::MemoryRetracted),
+            Event::ConflictCreated { contested, .. } => {
+                let contested = (!contested.is_empty()).then_some(EventName::MemoryContested);
+                set.with(EventName::ConflictDetected).or(contested.into_iter().collect())
+            }
+            Event::Merged { superseded, .. } => {
+                let superseded = (!superseded.is_empty()).then_some(EventName::MemorySuperseded);
+                set.with(EventName::ConflictResolved).or(superseded.into_iter().collect())
+            }
+            Event::Registered { resumed: false, .. } => set.with(EventName::AgentJoined),
+            Event::Deregistered { .. } => set.with(EventName::AgentLeft),
+            Event::Failed { .. } => set.with(EventName::AgentFailed),
+            _ => set,
+        };
+    }
+    set
+}
+
+/// What an entry gives notice of, in the order of section 12: recorded, superseded, retracted, conflict detected,
+/// conflict resolved, contested. `world` is any state that has applied the entry.
+pub fn notices(world: &World, entry: &Entry) -> Vec<Notice> {
+    let mut teller = Teller { world, entry, told: Vec::new() };
+    for event in &entry.events {
+        teller.tell(event);
+    }
+    let mut told = teller.told;
+    // Stable: within a rank the order of the events stands.
+    told.sort_by_key(|(rank, _)| *rank);
+    let place = |(index, (_, mut notice)): (u32, (Rank, Notice))| {
+        notice.cursor.index = index;
+        notice
+    };
+    (0..).zip(told).map(place).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Agent,
+    Recorded,
+    Superseded,
+    Retracted,
+    Detected,
+    Resolved,
+    Contested,
+}
+
+struct Teller<'a> {
+    world: &'a World,
+    entry: &'a Entry,
+    told: Vec<(Rank, Notice)>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, event: &Event) {
+        match event {
+            Event::Registered { role, resumed: false, .. } => {
+                let id = &self.entry.agent_id;
+                self.agent(EventName::AgentJoined, id, format!("{id} joined as {role}."));
+            }
+            Event::Deregistered { agent } => {
+                self.agent(EventName::AgentLeft, agent, format!("{agent} left."));
+            }
+            Event::Failed { agent } => {
+                let said = format!("{agent} lost its connection and did not return.");
+                self.agent(EventName::AgentFailed, agent, said);
+            }
+            Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes }
+                if unit.mode == Mode::Committed =>
+            {
+                self.recorded(unit, supersedes);
+            }
+            Event::Retracted { memory_unit_id, reason } => {
+                let reason = excerpt(reason, SAID);
+                let said = |unit: &Unit| format!("{} was retracted: {reason}", unit.id);
+                self.unit(
+                    Rank::Retracted,
+                    EventName::MemoryRetracted,
+                    *memory_unit_id,
+                    UnitStatus::Retracted,
+                    said,
+                );
+            }
+            Event::ConflictCreated { conflict, contested } => {
+                let said = format!("{}: {}", conflict.id, excerpt(&conflict.description, SAID));
+                self.conflict(Rank::Detected, EventName::ConflictDetected, conflict, said);
+                for id in contested {
+                    let said = |unit: &Unit| match conflict.partner_of(unit.id) {
+                        Some(other) => format!("{} is contested by {other} in {}.", unit.id, conflict.id),
+                        None => format!("{} is contested in {}.", unit.id, conflict.id),
+                    };
+                    self.unit(Rank::Contested, EventName::MemoryContested, *id, UnitStatus::Contested, said);
+                }
+            }
+            Event::Merged { conflict_id, resolution, superseded } => {
+                self.resolved(*conflict_id, resolution, superseded);
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, rank: Rank, event: EventName, subject: Subject, summary: String) {
+        let (cursor, actor) = (Cursor::new(self.entry.epoch, 0), Arc::clone(&self.entry.agent_id));
+        self.told.push((rank, Notice { cursor, event, actor, subject, summary }));
+    }
+
+    fn agent(&mut self, event: EventName, id: &Arc<str>, summary: String) {
+        self.push(Rank::Agent, event, Subject::Agent(Arc::clone(id)), summary);
+    }
+
+    fn recorded(&mut self, unit: &Arc<Unit>, supersedes: &[UnitId]) {
+        let contests = |event: &Event| matches!(event, Event::ConflictCreated { contested, .. } if contested.contains(&unit.id));
+        let is_contested = self.entry.events.iter().any(contests);
+        let status = if is_contested { UnitStatus::Contested } else { UnitStatus::Active };
+        let summary =
+            format!("{} by {}: {}", title(unit.kind), unit.source.agent_id, excerpt(&unit.content, SAID));
+        let subject = Subject::Unit { unit: Arc::clone(unit), status, epoch: self.entry.epoch };
+        self.push(Rank::Recorded, EventName::MemoryRecorded, subject, summary);
+        self.superseded(supersedes, Some(unit.id));
+    }
+
+    fn superseded(&mut self, units: &[UnitId], successor: Option<UnitId>) {
+        for id in units {
+            let said = |unit: &Unit| match successor {
+                Some(by) => format!("{} was superseded by {by}: {}", unit.id, excerpt(&unit.content, SAID)),
+                None => format!("{} was superseded: {}", unit.id, excerpt(&unit.content, SAID)),
+            };
+            self.unit(Rank::Superseded, EventName::MemorySuperseded, *id, UnitStatus::Superseded, said);
+        }
+    }
+
+    /// Gives notice of a unit of the world; one that is no longer there gives none.
+    fn unit(
+        &mut self,
+        rank: Rank,
+        event: EventName,
+        id: UnitId,
+        status: UnitStatus,
+        said: impl FnOnce(&Unit) -> String,
+    ) {
+        let Some(slot) = self.world.find(id).map(|no| self.world.slot(no)) else { return };
+        if slot.mode != Mode::Committed {
+            return;
+        }
+        let (unit, epoch) = (Arc::clone(&slot.unit), slot.epoch);
+        let summary = said(&unit);
+        self.push(rank, event, Subject::Unit { unit, status, epoch }, summary);
+    }
+
+    fn resolved(&mut self, id: ConflictId, resolution: &Resolution, superseded: &[UnitId]) {
+        self.superseded(superseded, resolution.winner_id);
+        let Some(no) = self.world.find_conflict(id) else { return };
+        let outcome = match resolution.winner_id {
+            Some(winner) => format!("{winner} prevails"),
+            None => "neither prevails".to_owned(),
+        };
+        let why = excerpt(&resolution.rationale, SAID);
+        let said = format!("{id} was resolved by {}, {outcome}: {why}", resolution.strategy);
+        let conflict = Arc::clone(&self.world.conflicts[no as usize]);
+        self.conflict(Rank::Resolved, EventName::ConflictResolved, &conflict, said);
+    }
+
+    fn conflict(&mut self, rank: Rank, event: EventName, conflict: &Conflict, summary: String) {
+        let author = |id| self.world.find(id).map(|no| Arc::clone(&self.world.slot(no).unit.source.agent_id));
+        let authors = [conflict.unit_a, conflict.unit_b].map(author);
+        self.push(rank, event, Subject::Conflict { id: conflict.id, authors }, summary);
+    }
+}
+
+/// A type at the beginning of a sentence.
+fn title(kind: MemoryType) -> String {
+    let name = kind.name().replace('_', " ");
+    let mut chars = name.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Who listens, and to what.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    /// Who is told; nobody in particular: an observer, who hears of everyone's doings.
+    pub agent: Option<Arc<str>>,
+    /// What was asked for.
+    pub subscription: Arc<Subscription>,
+    events: EventSet,
+    /// Epoch of the entry, or of the state, that says so: earlier entries change nothing about it.
+    since: u64,
+}
+
+/// What an entry means for a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It listens on.
+    None,
+    /// It listens for something else from now on.
+    Changed,
+    /// Its agent has another role or other interests from now on.
+    Profile,
+    /// Its subscription has ended.
+    Ended,
+}
+
+impl Listener {
+    /// An agent's subscription, as it is known since an epoch.
+    pub fn new(agent: Arc<str>, subscription: Arc<Subscription>, since: u64) -> Self {
+        let events = subscription.events.iter().copied().collect();
+        Self { agent: Some(agent), subscription, events, since }
+    }
+
+    /// Somebody who watches on behalf of no agent.
+    pub fn observer(subscription: Arc<Subscription>) -> Self {
+        let events = subscription.events.iter().copied().collect();
+        Self { agent: None, subscription, events, since: u64::MAX }
+    }
+
+    /// The epoch since which this is so.
+    pub fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// What is listened for.
+    pub fn events(&self) -> EventSet {
+        self.events
+    }
+
+    /// Takes note of what an entry changes about the subscription, from its place in the order on.
+    pub fn pass(&mut self, entry: &Entry) -> Turn {
+        let Some(agent) = self.agent.as_ref().filter(|_| entry.epoch > self.since) else { return Turn::None };
+        let mut turn = Turn::None;
+        for event in &entry.events {
+            match event {
+                Event::Subscribed { subscription } if subscription.id == self.subscription.id => {
+                    self.subscription = Arc::clone(subscription);
+                    self.events = subscription.events.iter().copied().collect();
+                    turn = Turn::Changed;
+                }
+                Event::Unsubscribed { subscription_id } if *subscription_id == self.subscription.id => {
+                    return Turn::Ended;
+                }
+                Event::Deregistered { agent: left } if left == agent => return Turn::Ended,
+                Event::Registered { .. } if entry.agent_id == *agent => turn = Turn::Profile,
+                _ => {}
+            }
+        }
+        turn
+    }
+
+    /// Whether the listener is told of this, relevance aside: what it asked for, but its own doings only where they
+    /// touch a conflict of its units.
+    pub fn hears(&self, notice: &Notice) -> bool {
+        if !self.events.contains(notice.event) {
+            return false;
+        }
+        let Some(agent) = &self.agent else { return true };
+        let conflict = matches!(notice.subject, Subject::Conflict { .. });
+        notice.actor != *agent || conflict && notice.concerns_author(agent)
+    }
+
+    /// Whether the listener has to do something about it. `interested`: whether a unit is about one of its interests.
+    pub fn must_act(&self, notice: &Notice, interested: impl FnOnce() -> bool) -> bool {
+        let Some(agent) = &self.agent else { return false };
+        match notice.event {
+            EventName::ConflictDetected | EventName::MemoryContested => notice.concerns_author(agent),
+            EventName::MemoryRecorded => {
+                let asks = matches!(&notice.subject,
+                    Subject::Unit { unit, .. } if unit.kind == MemoryType::Question);
+                asks && interested()
+            }
+            _ => false,
+        }
+    }
+}

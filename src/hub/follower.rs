@@ -1,0 +1,247 @@
+//! One subscription's way through the stream, wherever it is attached: the one delivery engine under WebSocket pushes,
+//! event streams and polling.
+//!
+//! A follower has a place and takes what comes after it, from memory or from the log, at its reader's pace. There is
+//! no state "live" or "catching up" that could flip at the wrong moment: only the place.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::debounce::{Debounce, Now};
+use super::feed::{After, Feed, Stretch};
+use super::profiles::Known;
+use super::push::{Labels, Push};
+use super::told::{Committed, Told};
+use crate::field::{Event, Listener, Turn};
+use crate::protocol::{Cursor, EventSet};
+
+/// Operations that are taken at a time.
+const STRIDE: usize = 64;
+
+/// One subscription on its way.
+pub(super) struct Follower {
+    listener: Listener,
+    /// Nobody in particular finds nothing less relevant.
+    profile: Option<Arc<Known>>,
+    labels: Arc<Labels>,
+    /// The last place that was passed.
+    place: Cursor,
+    /// Every operation up to this epoch was passed.
+    passed: u64,
+    taken: Option<Taken>,
+    debounce: Option<Debounce<Push>>,
+    /// Its subscription has ended.
+    ended: bool,
+}
+
+/// Operations at hand, and how far they were gone through.
+struct Taken {
+    stretch: Stretch,
+    operation: usize,
+    notice: usize,
+    /// Whether what the operation changes about the listener was noted.
+    noted: bool,
+}
+
+/// What comes next.
+pub(super) enum Step {
+    /// Push this.
+    Push(Push),
+    /// Nothing, until the bell rings or that time has come.
+    Wait(Option<Instant>),
+    /// What stands in the log after this epoch.
+    Fetch(u64),
+    /// An operation of the reader's own connection, whose reply must go out first.
+    Hold,
+    /// Nothing any more.
+    Ended,
+}
+
+/// How far the reader's own connection is: operations of its own are pushed only once they are replied to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gate {
+    pub connection: Option<u64>,
+    pub replied: u64,
+}
+
+impl Gate {
+    fn holds(&self, operation: &Committed) -> bool {
+        self.connection.is_some() && operation.origin == self.connection && operation.epoch() > self.replied
+    }
+}
+
+impl Follower {
+    /// A follower that is told everything after `place`.
+    pub fn new(feed: &Feed, listener: Listener, place: Cursor) -> Self {
+        let profile = listener.agent.as_ref().and_then(|agent| {
+            let world = feed.world();
+            let known = &world.agent(world.agent_no(agent)?).agent;
+            Some(feed.profiles.of(&known.role, &known.interests))
+        });
+        let labels = Arc::new(Labels::of(&listener));
+        let debounce = debounce(&listener);
+        // The operation at the place may have more to tell.
+        let passed = place.epoch.saturating_sub(1);
+        Self { listener, profile, labels, place, passed, taken: None, debounce, ended: false }
+    }
+
+    /// The subscription.
+    pub fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
+    /// What it listens for; nothing once it has ended.
+    pub fn events(&self) -> EventSet {
+        if self.ended { EventSet::NONE } else { self.listener.events() }
+    }
+
+    /// The last place at or before which nothing is held back: where to resume.
+    pub fn safe(&self) -> Cursor {
+        self.debounce.as_ref().and_then(Debounce::safe).unwrap_or(self.place)
+    }
+
+    /// Puts operations at hand.
+    pub fn give(&mut self, stretch: Stretch) {
+        self.taken = Some(Taken { stretch, operation: 0, notice: 0, noted: false });
+    }
+
+    /// The next step. `heard` decides whether a notice that the subscription asks for is left to somebody else.
+    pub fn step(&mut self, feed: &Feed, gate: Gate, now: Instant, heard: impl Fn(&Told) -> bool) -> Step {
+        if self.ended {
+            return Step::Ended;
+        }
+        if let Some(mut push) = self.debounce.as_mut().and_then(|debounce| debounce.due(now)) {
+            push.cursor = self.safe();
+            return Step::Push(push);
+        }
+        let due = |this: &Self| this.debounce.as_ref().and_then(Debounce::next);
+        loop {
+            let Some(taken) = self.taken.as_mut() else {
+                match feed.after(self.passed, STRIDE) {
+                    After::Here(stretch) => self.give(stretch),
+                    After::Nothing => return Step::Wait(due(self)),
+                    After::InLog => return Step::Fetch(self.passed),
+                }
+                continue;
+            };
+            let Some(operation) = taken.stretch.operations.get(taken.operation) else {
+                let through = taken.stretch.through;
+                self.pass(Cursor::new(through, 0));
+                self.passed = through;
+                self.taken = None;
+                continue;
+            };
+            if operation.epoch() <= self.passed {
+                // A page may begin before the place.
+                taken.operation += 1;
+                continue;
+            }
+            if gate.holds(operation) {
+                return Step::Hold;
+            }
+            let operation = Arc::clone(operation);
+            if !std::mem::replace(&mut taken.noted, true) && self.note(feed, &operation) {
+                self.ended = true;
+                return Step::Ended;
+            }
+            match self.advance(feed, &operation, now, &heard) {
+                Some(step) => return step,
+                None => continue,
+            }
+        }
+    }
+
+    /// The next push out of one operation; `None` when it is done with, or nothing of this notice is to be told.
+    fn advance(
+        &mut self,
+        feed: &Feed,
+        operation: &Arc<Committed>,
+        now: Instant,
+        heard: impl Fn(&Told) -> bool,
+    ) -> Option<Step> {
+        let taken = self.taken.as_mut()?;
+        let at = taken.notice;
+        let told = operation.told(|| feed.world());
+        let Some(one) = told.get(at) else {
+            let last = told.len().saturating_sub(1) as u32;
+            (taken.operation, taken.notice, taken.noted) = (taken.operation + 1, 0, false);
+            self.passed = operation.epoch();
+            self.pass(Cursor::new(operation.epoch(), last));
+            return None;
+        };
+        let (cursor, before) = (one.notice.cursor, self.place);
+        if cursor <= before || !self.listener.hears(&one.notice) || !heard(one) {
+            taken.notice += 1;
+            self.pass(cursor);
+            return None;
+        }
+        let relevance = self.profile.as_ref().map_or(1.0, |profile| feed.profiles.relevance(one, profile));
+        if f64::from(relevance) < self.listener.subscription.min_relevance {
+            taken.notice += 1;
+            self.pass(cursor);
+            return None;
+        }
+        let interested =
+            || self.profile.as_ref().is_some_and(|profile| feed.profiles.interested(one, profile));
+        let push = Push {
+            operation: Arc::clone(operation),
+            at,
+            labels: Arc::clone(&self.labels),
+            with_unit: self.listener.subscription.include_unit,
+            relevance,
+            requires_action: self.listener.must_act(&one.notice, interested),
+            cursor,
+        };
+        let outcome = match &mut self.debounce {
+            None => Now::Tell(push),
+            Some(debounce) => debounce.offer(one.notice.concern(), push, cursor, before, now),
+        };
+        let mut push = match outcome {
+            // Not passed: it is offered again.
+            Now::Full(due, _) => return Some(Step::Wait(Some(due))),
+            Now::Held => None,
+            Now::Tell(push) => Some(push),
+        };
+        self.taken.as_mut()?.notice += 1;
+        self.pass(cursor);
+        if let Some(push) = &mut push {
+            push.cursor = self.safe();
+        }
+        push.map(Step::Push)
+    }
+
+    fn pass(&mut self, place: Cursor) {
+        self.place = self.place.max(place);
+    }
+
+    /// Takes note of what an operation changes about the subscription; true when it ends it.
+    fn note(&mut self, feed: &Feed, operation: &Committed) -> bool {
+        match self.listener.pass(&operation.entry) {
+            Turn::None => {}
+            Turn::Ended => return true,
+            Turn::Changed => {
+                self.labels = Arc::new(Labels::of(&self.listener));
+                let pause = self.listener.subscription.debounce_ms;
+                match &mut self.debounce {
+                    Some(debounce) => debounce.set_pause(pause),
+                    None => self.debounce = debounce(&self.listener),
+                }
+            }
+            Turn::Profile => {
+                let registered = operation.entry.events.iter().find_map(|event| match event {
+                    Event::Registered { role, interests, .. } => Some((role, interests)),
+                    _ => None,
+                });
+                if let Some((role, interests)) = registered {
+                    self.profile = Some(feed.profiles.of(role, interests));
+                }
+            }
+        }
+        false
+    }
+}
+
+fn debounce(listener: &Listener) -> Option<Debounce<Push>> {
+    let pause = listener.subscription.debounce_ms;
+    (pause > 0).then(|| Debounce::new(pause))
+}

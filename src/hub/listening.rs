@@ -1,0 +1,62 @@
+//! How a door begins to listen: outboxes for connections, streams and polls.
+
+use std::sync::Arc;
+
+use super::answer::Payload;
+use super::field::Field;
+use super::outbox::Outbox;
+use super::sessions::ConnectionId;
+use crate::field::Listener;
+use crate::protocol::{Cursor, Refusal, Subscribed, Subscription, future_cursor};
+
+impl Field {
+    /// What a connection is pushed: nothing yet.
+    pub fn outbox(&self, connection: ConnectionId) -> Outbox {
+        Outbox::new(Arc::clone(self.feed()), Some(connection.0))
+    }
+
+    /// A stream for one listener, after a place or from now on.
+    ///
+    /// # Errors
+    /// `INVALID_MESSAGE` naming `key` when the place is ahead of the Field.
+    pub fn stream(&self, listener: Listener, after: Option<Cursor>, key: &str) -> Result<Outbox, Refusal> {
+        let clock = self.clock();
+        if let Some(after) = after
+            && after.epoch > clock
+        {
+            return Err(future_cursor(key, after, clock));
+        }
+        let mut outbox = Outbox::new(Arc::clone(self.feed()), None);
+        outbox.attach(listener, after.unwrap_or_else(|| self.feed().now(clock)), true);
+        Ok(outbox)
+    }
+
+    /// Attaches to a connection's outbox what its SUBSCRIBE was answered with. `resumes`: whether it named a place of
+    /// its own to go on from.
+    pub fn attach(&self, outbox: &mut Outbox, agent: &str, epoch: u64, answer: &Payload, resumes: bool) {
+        let world = self.feed().world();
+        let agent = world.agent_no(agent).map(|no| Arc::clone(&world.agent(no).agent.id));
+        // A stored reply to something else than `subscribe` has no subscription in it.
+        let (Some(agent), Ok(subscribed)) = (agent, serde_json::from_str::<Subscribed>(answer.get())) else {
+            return;
+        };
+        let listener = Listener::new(agent, Arc::new(subscribed.subscription), epoch);
+        outbox.attach(listener, subscribed.cursor, resumes);
+    }
+
+    /// A known subscription and whose it is.
+    pub fn subscription(&self, id: &str) -> Option<Listener> {
+        let world = self.feed().world();
+        let record = world.subscriptions.get(id)?;
+        let agent = Arc::clone(&world.agent(record.agent).agent.id);
+        Some(Listener::new(agent, Arc::clone(&record.subscription), world.last_epoch))
+    }
+
+    /// A listener on behalf of an agent that is here, for as long as it listens.
+    pub fn listener(&self, agent: &str, subscription: Subscription) -> Option<Listener> {
+        let world = self.feed().world();
+        let record = world.agent(world.agent_no(agent)?);
+        let agent = record.is_active().then(|| Arc::clone(&record.agent.id))?;
+        Some(Listener::new(agent, Arc::new(subscription), world.last_epoch))
+    }
+}

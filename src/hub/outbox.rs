@@ -1,0 +1,220 @@
+//! What is pushed to one reader: its followers, taking turns.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::bells::Hung;
+use super::feed::Feed;
+use super::follower::{Follower, Gate, Step};
+use super::push::Push;
+use crate::field::Listener;
+use crate::protocol::{Cursor, DIRECT, EventName, EventSet, Subscription};
+
+/// How long to wait before a log that could not be read is tried again.
+const LOG_PAUSE: Duration = Duration::from_secs(1);
+
+/// Everything that one connection, stream or poll is told. Nothing is queued here: what is not taken costs nothing.
+pub struct Outbox {
+    feed: Arc<Feed>,
+    hung: Hung,
+    followers: Vec<Follower>,
+    /// Whose turn it is.
+    turn: usize,
+    gate: Gate,
+    /// Whether authors hear of resolved conflicts without a subscription.
+    direct: bool,
+    /// Everything that was pushed, or passed by, stands at or before this place.
+    ended: Option<Cursor>,
+}
+
+/// What the followers together come to.
+enum Round {
+    Push(Push),
+    Fetch(usize, u64),
+    Wait(Option<Instant>),
+}
+
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outbox").field("followers", &self.followers.len()).finish_non_exhaustive()
+    }
+}
+
+impl Outbox {
+    /// An outbox to which nothing is attached. With a connection, that connection's own operations are pushed after
+    /// their replies only, and its agents are told of their resolved conflicts.
+    pub(super) fn new(feed: Arc<Feed>, connection: Option<u64>) -> Self {
+        let hung = feed.bells.hang();
+        let gate = Gate { connection, replied: 0 };
+        Self { feed, hung, followers: Vec::new(), turn: 0, gate, direct: connection.is_some(), ended: None }
+    }
+
+    /// An agent has spoken over the connection: it is told what concerns it alone.
+    pub fn speaks(&mut self, agent: &str) {
+        if !self.hung.hears(agent) {
+            self.hung.hear(&Arc::from(agent));
+        }
+    }
+
+    /// The reply to the operation at this epoch is written.
+    pub fn replied(&mut self, epoch: u64) {
+        self.gate.replied = self.gate.replied.max(epoch);
+    }
+
+    /// Attaches a subscription, from a place on. One that is attached already goes on from there, or, with no place
+    /// of its own, where it is: what changes about it takes effect at its place in the order.
+    pub fn attach(&mut self, listener: Listener, place: Cursor, resumes: bool) {
+        let attached = self.followers.iter().position(|known| {
+            known.listener().subscription.id == listener.subscription.id
+                && known.listener().agent == listener.agent
+                && known.events() != EventSet::NONE
+        });
+        match attached {
+            // A repeated message attaches nothing anew.
+            Some(at) if !resumes || self.followers[at].listener().since() >= listener.since() => return,
+            Some(at) => drop(self.followers.swap_remove(at)),
+            None => {}
+        }
+        if let Some(agent) = &listener.agent {
+            self.hung.hear(agent);
+        }
+        // Listening comes before looking: what is made durable in between rings.
+        self.hung.listen(self.events().or(listener.events()));
+        self.followers.push(Follower::new(&self.feed, listener, place));
+    }
+
+    /// Whether nothing is attached any more.
+    pub fn is_empty(&self) -> bool {
+        self.followers.is_empty()
+    }
+
+    /// Where to resume: nothing at or before it is still to come. With one subscription attached, which may have
+    /// ended meanwhile.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.followers.iter().map(Follower::safe).min().or(self.ended)
+    }
+
+    /// What the bell is rung for. What is told without a subscription has a ring of its own.
+    fn events(&self) -> EventSet {
+        let subscribed = self.followers.iter().filter(|follower| !is_direct_id(follower.listener()));
+        subscribed.fold(EventSet::NONE, |all, follower| all.or(follower.events()))
+    }
+
+    /// The next push. Waits for as long as there is none; dropping the wait loses nothing.
+    pub async fn next(&mut self) -> Push {
+        loop {
+            match self.round() {
+                Round::Push(push) => return push,
+                Round::Fetch(at, epoch) => match self.feed.page(epoch).await {
+                    Ok(stretch) => self.followers[at].give(stretch),
+                    Err(error) => {
+                        tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
+                        tokio::time::sleep(LOG_PAUSE).await;
+                    }
+                },
+                Round::Wait(until) => {
+                    let rung = self.hung.bell().rung();
+                    match until {
+                        None => rung.await,
+                        Some(until) => {
+                            // Whichever comes first.
+                            let _ = tokio::time::timeout_at(until.into(), rung).await;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next push, if one is at hand.
+    pub fn ready(&mut self) -> Option<Push> {
+        match self.round() {
+            Round::Push(push) => Some(push),
+            Round::Fetch(..) | Round::Wait(_) => None,
+        }
+    }
+
+    /// Lets each follower have its turn until one has something.
+    fn round(&mut self) -> Round {
+        self.look_for_direct();
+        let now = Instant::now();
+        let (mut until, mut fetch) = (None::<Instant>, None);
+        let mut left = self.followers.len();
+        while left > 0 {
+            left -= 1;
+            let at = self.turn % self.followers.len();
+            self.turn = at + 1;
+            let before = self.followers[at].events();
+            let step = self.step(at, now);
+            if self.followers[at].events() != before {
+                self.hung.listen(self.events());
+            }
+            match step {
+                Step::Push(push) => return Round::Push(push),
+                Step::Fetch(epoch) => fetch = fetch.or(Some((at, epoch))),
+                Step::Wait(due) => until = until.into_iter().chain(due).min(),
+                Step::Hold => {}
+                Step::Ended => {
+                    self.ended = Some(self.followers[at].safe());
+                    self.followers.remove(at);
+                    self.turn = at;
+                    if self.followers.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        fetch.map_or(Round::Wait(until), |(at, epoch)| Round::Fetch(at, epoch))
+    }
+
+    fn step(&mut self, at: usize, now: Instant) -> Step {
+        let (before, rest) = self.followers.split_at_mut(at);
+        let Some((follower, after)) = rest.split_first_mut() else { return Step::Ended };
+        if !is_direct_id(follower.listener()) {
+            return follower.step(&self.feed, self.gate, now, |_| true);
+        }
+        let agent = follower.listener().agent.clone().unwrap_or_default();
+        let brings = |other: &Follower| {
+            let listener = other.listener();
+            !is_direct_id(listener)
+                && listener.agent.as_ref() == Some(&agent)
+                && listener.events().contains(EventName::ConflictResolved)
+        };
+        let brought = before.iter().chain(after.iter()).any(brings);
+        follower.step(&self.feed, self.gate, now, |told| !brought && told.notice.concerns_author(&agent))
+    }
+
+    /// Something was resolved that concerns an agent of this connection: it is looked for like everything else, from
+    /// its place in the stream.
+    fn look_for_direct(&mut self) {
+        let direct = self.hung.bell().take_direct();
+        if direct.is_empty() || !self.direct {
+            return;
+        }
+        let world = self.feed.world();
+        for (agent, after) in direct {
+            let known = self.followers.iter().any(|follower| is_direct(follower.listener(), &agent));
+            let here = world.agent_no(&agent).is_some_and(|no| world.agent(no).is_active());
+            // A follower that is there comes by of itself, or has been there already.
+            if here && !known {
+                let subscription = Subscription {
+                    id: DIRECT.into(),
+                    events: vec![EventName::ConflictResolved],
+                    min_relevance: 0.0,
+                    debounce_ms: 0,
+                    include_unit: false,
+                };
+                let listener = Listener::new(agent, Arc::new(subscription), after);
+                self.followers.push(Follower::new(&self.feed, listener, Cursor::new(after, u32::MAX)));
+            }
+        }
+    }
+}
+
+fn is_direct_id(listener: &Listener) -> bool {
+    *listener.subscription.id == *DIRECT
+}
+
+fn is_direct(listener: &Listener, agent: &Arc<str>) -> bool {
+    is_direct_id(listener) && listener.agent.as_ref() == Some(agent)
+}
