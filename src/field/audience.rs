@@ -308,6 +308,13 @@ impl Listener {
         Self { agent: None, subscription, events, since: u64::MAX }
     }
 
+    /// The same without a pause between notifications, for who looks at a pace of its own.
+    #[must_use]
+    pub fn at_once(mut self) -> Self {
+        Arc::make_mut(&mut self.subscription).debounce_ms = 0;
+        self
+    }
+
     /// The epoch since which this is so.
     pub fn since(&self) -> u64 {
         self.since

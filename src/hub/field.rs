@@ -135,6 +135,11 @@ impl Field {
         &self.frame.name
     }
 
+    /// What an operator decided about it.
+    pub(super) fn policy(&self) -> &Policy {
+        &self.frame.policy
+    }
+
     /// What was made durable, in order.
     pub(super) fn feed(&self) -> &Arc<Feed> {
         &self.feed

@@ -7,7 +7,7 @@ use super::field::Field;
 use super::outbox::Outbox;
 use super::sessions::ConnectionId;
 use crate::field::Listener;
-use crate::protocol::{Cursor, Refusal, Subscribed, Subscription, future_cursor};
+use crate::protocol::{Cursor, Operation, Refusal, Subscribed, Subscription, future_cursor, unsupported};
 
 impl Field {
     /// What a connection is pushed: nothing yet.
@@ -42,6 +42,16 @@ impl Field {
         };
         let listener = Listener::new(agent, Arc::new(subscribed.subscription), epoch);
         outbox.attach(listener, subscribed.cursor, resumes);
+    }
+
+    /// Whether an operation is served here.
+    ///
+    /// # Errors
+    /// `UNSUPPORTED_OPERATION` where it is not.
+    pub fn serves(&self, operation: Operation) -> Result<(), Refusal> {
+        let level = self.policy().level;
+        let served = operation.served_from_level().is_some_and(|from| from <= level);
+        if served { Ok(()) } else { Err(unsupported(operation, level)) }
     }
 
     /// A known subscription and whose it is.

@@ -83,11 +83,6 @@ impl Outbox {
         self.followers.push(Follower::new(&self.feed, listener, place));
     }
 
-    /// Whether nothing is attached any more.
-    pub fn is_empty(&self) -> bool {
-        self.followers.is_empty()
-    }
-
     /// Where to resume: nothing at or before it is still to come. With one subscription attached, which may have
     /// ended meanwhile.
     pub fn cursor(&self) -> Option<Cursor> {
@@ -100,11 +95,12 @@ impl Outbox {
         subscribed.fold(EventSet::NONE, |all, follower| all.or(follower.events()))
     }
 
-    /// The next push. Waits for as long as there is none; dropping the wait loses nothing.
-    pub async fn next(&mut self) -> Push {
+    /// The next push. Waits for as long as there is none; dropping the wait loses nothing. A stream ends with its
+    /// subscription; to a connection something may always be attached.
+    pub async fn next(&mut self) -> Option<Push> {
         loop {
             match self.round() {
-                Round::Push(push) => return push,
+                Round::Push(push) => return Some(push),
                 Round::Fetch(at, epoch) => match self.feed.page(epoch).await {
                     Ok(stretch) => self.followers[at].give(stretch),
                     Err(error) => {
@@ -112,6 +108,7 @@ impl Outbox {
                         tokio::time::sleep(LOG_PAUSE).await;
                     }
                 },
+                Round::Wait(_) if self.followers.is_empty() && !self.direct => return None,
                 Round::Wait(until) => {
                     let rung = self.hung.bell().rung();
                     match until {

@@ -10,6 +10,7 @@
 
 mod body;
 mod connection;
+mod events;
 mod guard;
 mod handshake;
 mod paths;

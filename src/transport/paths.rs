@@ -34,6 +34,8 @@ pub enum Endpoint {
     Units,
     /// `GET /v1/log`
     Log,
+    /// `GET /v1/events`
+    Events,
     /// `GET /v1/ws`
     WebSocket,
 }
@@ -55,7 +57,7 @@ const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 /// The endpoints, as `GET /` lists them.
-pub const LISTED: [&str; 12] = [
+pub const LISTED: [&str; 13] = [
     "POST /v1/{operation}",
     "POST /v1/messages",
     "GET /v1/field/status",
@@ -64,6 +66,7 @@ pub const LISTED: [&str; 12] = [
     "GET /v1/units",
     "GET /v1/units/{id}",
     "GET /v1/log",
+    "GET /v1/events",
     "GET /v1/ws",
     "GET /healthz",
     "GET /readyz",
@@ -83,7 +86,7 @@ impl Endpoint {
     pub fn allowed(&self) -> &'static str {
         match self {
             Self::Operation(_) | Self::Messages => "POST",
-            Self::WebSocket => "GET",
+            Self::Events | Self::WebSocket => "GET",
             _ => "GET, HEAD",
         }
     }
@@ -135,6 +138,7 @@ fn field_endpoint(segments: &[&str]) -> Option<Endpoint> {
         ["units"] => Endpoint::Units,
         ["units", id] => Endpoint::Unit((*id).to_owned()),
         ["log"] => Endpoint::Log,
+        ["events"] => Endpoint::Events,
         ["ws"] => Endpoint::WebSocket,
         [name] => Endpoint::Operation(OPERATIONS.iter().find(|(known, _)| known == name)?.1),
         _ => return None,
@@ -231,6 +235,7 @@ mod tests {
         assert_eq!(at("/v1/units/mem-4.1"), Some((None, Endpoint::Unit("mem-4.1".into()))));
         assert_eq!(at("/v1/units/mem%2D4"), Some((None, Endpoint::Unit("mem-4".into()))));
         assert_eq!(at("/v1/fields/x/field/status"), Some((Some("x".into()), Endpoint::Status)));
+        assert_eq!(at("/v1/events"), Some((None, Endpoint::Events)));
         assert_eq!(at("/v1/fields/x/ws"), Some((Some("x".into()), Endpoint::WebSocket)));
     }
 
@@ -276,7 +281,6 @@ mod tests {
             "/metrics/x",
             "/openapi.json",
             "/mcp",
-            "/v1/events",
             "/v1/record%20",
             "/v1/record%2f",
         ] {

@@ -20,7 +20,7 @@ use super::guard::{Guard, Identity};
 use super::paths::{Endpoint, Query, Target};
 use super::reply::{self, Fault, Response};
 use super::urls::Base;
-use super::{handshake, queries, rest};
+use super::{events, handshake, queries, rest};
 use crate::hub::{Field, Hub};
 use crate::limits::COMPRESS_MIN_BYTES;
 use crate::protocol::{ErrorCode, Refusal};
@@ -165,7 +165,7 @@ async fn answer(doors: Arc<Doors>, call: Call, mut upload: Upload) -> Response {
     };
     doors.hub.metrics().http_response(response.status().as_u16());
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
@@ -187,7 +187,7 @@ async fn dispatch(
     target: Option<&Target>,
     upload: &mut Upload,
 ) -> Result<Response, Fault> {
-    let (hub, guard, headers) = (&*doors.hub, &doors.guard, &call.headers);
+    let (hub, guard, headers) = (&doors.hub, &doors.guard, &call.headers);
     let arrival = call.arrival.as_ref().ok_or_else(unprepared)?;
     guard.check_host(arrival.version, headers, arrival.authority.as_ref())?;
     let target = target.ok_or_else(reply::unknown_path)?;
@@ -205,8 +205,9 @@ async fn dispatch(
         }
         _ => {}
     }
-    let changes = matches!(endpoint, Endpoint::Operation(_) | Endpoint::Messages | Endpoint::WebSocket);
-    if changes {
+    let changes = matches!(endpoint, Endpoint::Operation(_) | Endpoint::Messages);
+    let stays = matches!(endpoint, Endpoint::WebSocket | Endpoint::Events);
+    if changes || stays {
         guard.check_origin(headers)?;
     }
     let identity = guard.identify(headers)?;
@@ -219,6 +220,7 @@ async fn dispatch(
         Endpoint::Unit(id) => queries::unit(field, id, headers, &identity).await,
         Endpoint::Units => queries::units(field, &call.query, headers, &identity).await,
         Endpoint::Log => queries::log(field, &call.query).await,
+        Endpoint::Events => events::events(hub, field, &call.query, headers, &identity).await,
         Endpoint::WebSocket => {
             let answer = handshake::accept(arrival.version, headers)?;
             let upgrade = call.upgrade.clone().ok_or_else(handshake::not_upgradable)?;

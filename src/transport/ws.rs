@@ -430,7 +430,7 @@ impl Talk<'_> {
                 () = self.ping.notified() => {
                     sink.feed(Frame::Ping(Bytes::new())).await.map_err(|_| Ending::Lost)?;
                 }
-                push = outbox.next() => self.feed(sink, &push).await?,
+                Some(push) = outbox.next() => self.feed(sink, &push).await?,
             }
         }
     }
