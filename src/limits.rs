@@ -136,9 +136,6 @@ pub const HISTORY_PAGE_MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Pages that are kept for others on the same way.
 pub const HISTORY_PAGES_MAX: usize = 16;
 
-/// How often an event stream on which nothing else goes out shows a sign of life (wire, section 3).
-pub const EVENTS_HEARTBEAT_MS: u64 = 15_000;
-
 /// How long one poll may wait for something to come.
 pub const POLL_WAIT_MAX_MS: u64 = 60_000;
 

@@ -19,7 +19,7 @@ use super::guard::Identity;
 use super::paths::Query;
 use super::reply::{self, Fault, Response};
 use crate::hub::{Door, Field, Hub, Listener, LiveSession, Outbox, Push};
-use crate::limits::{EVENTS_HEARTBEAT_MS, PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES, POLL_WAIT_MAX_MS};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES, POLL_WAIT_MAX_MS};
 use crate::protocol::{Cursor, ErrorCode, EventName, Operation, Refusal, Wish, check_id, read_cursor};
 
 /// Where a browser goes on after its stream broke off.
@@ -198,9 +198,15 @@ impl Streaming {
     fn pieces(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
         futures::stream::unfold(self, |mut streaming| async move {
             let piece = streaming.piece().await?;
-            streaming.quiet_until = Instant::now() + Duration::from_millis(EVENTS_HEARTBEAT_MS);
+            streaming.quiet_until = Instant::now() + streaming.heartbeat();
             Some((Ok(piece.into()), streaming))
         })
+    }
+
+    /// How long nothing may go out: shorter than between two pings of a WebSocket, so that what lets those through
+    /// lets streams through too; 15 s as it comes.
+    fn heartbeat(&self) -> Duration {
+        Duration::from_millis(self.hub.config().heartbeat_ms / 4 * 3)
     }
 
     async fn piece(&mut self) -> Option<String> {
