@@ -34,7 +34,6 @@ async fn unknown_paths_and_tricks_are_404() {
         "/v1/units/%zz",
         "/V1/units",
         "/v1/coordinate",
-        "/v1/events",
         "/mcp",
         "/openapi.json",
     ] {
