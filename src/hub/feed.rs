@@ -18,7 +18,7 @@ use super::bells::Bells;
 use super::profiles::Profiles;
 use super::reads::Reads;
 use super::told::Committed;
-use crate::field::{Entry, Subject, World, announced};
+use crate::field::{Entry, Subject, World};
 use crate::limits::{
     HISTORY_PAGE_EPOCHS, HISTORY_PAGE_MAX_BYTES, HISTORY_PAGES_MAX, RECENT_MAX_BYTES, RECENT_OPERATIONS_MAX,
 };
@@ -224,7 +224,7 @@ impl Feed {
                 }
             };
             for operation in &*stretch.operations {
-                events = events.or(announced(&operation.entry));
+                events = events.or(operation.announced);
                 self.ring_agents(operation);
             }
             done = stretch.through;
@@ -239,7 +239,7 @@ impl Feed {
         for agent in entry.events.iter().filter_map(|event| event.changes_listening_of(&entry.agent_id)) {
             self.bells.ring_agent(agent, None);
         }
-        if !announced(entry).contains(EventName::ConflictResolved) {
+        if !operation.announced.contains(EventName::ConflictResolved) {
             return;
         }
         for told in operation.told(|| self.world()) {

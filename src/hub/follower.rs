@@ -160,6 +160,12 @@ impl Follower {
         heard: impl Fn(&Told) -> bool,
     ) -> Option<Step> {
         let taken = self.taken.as_mut()?;
+        if !operation.announced.meets(self.listener.events()) {
+            (taken.operation, taken.notice, taken.noted) = (taken.operation + 1, 0, false);
+            self.passed = operation.epoch();
+            self.pass(Cursor::new(operation.epoch(), 0));
+            return None;
+        }
         let at = taken.notice;
         let told = operation.told(|| feed.world());
         let Some(one) = told.get(at) else {

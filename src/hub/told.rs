@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use crate::field::{Entry, Notice, Subject, World, document_of, kind, notices};
-use crate::protocol::{ConflictId, EventName, MemoryType, ShownUnit, UnitId};
+use crate::field::{Entry, Notice, Subject, World, announced, document_of, kind, notices};
+use crate::protocol::{ConflictId, EventName, EventSet, MemoryType, ShownUnit, UnitId};
 use crate::relevance::Portrait;
 
 /// An operation that is durable. Its notices are made when the first follower comes by.
@@ -13,12 +13,15 @@ pub(super) struct Committed {
     pub entry: Arc<Entry>,
     /// The connection that asked for it, where that is known: its reply goes out before any push of this.
     pub origin: Option<u64>,
+    /// The names of its notices: most followers pass most operations by.
+    pub announced: EventSet,
     told: OnceLock<Box<[Told]>>,
 }
 
 impl Committed {
     pub fn new(entry: Arc<Entry>, origin: Option<u64>) -> Self {
-        Self { entry, origin, told: OnceLock::new() }
+        let announced = announced(&entry);
+        Self { entry, origin, announced, told: OnceLock::new() }
     }
 
     pub fn epoch(&self) -> u64 {
