@@ -30,6 +30,8 @@ pub(super) struct Follower {
     passed: u64,
     taken: Option<Taken>,
     debounce: Option<Debounce<Push>>,
+    /// It has seen all there was, and waits for its bell.
+    waits: bool,
     /// Its subscription has ended.
     ended: bool,
 }
@@ -82,7 +84,7 @@ impl Follower {
         let debounce = debounce(&listener);
         // The operation at the place may have more to tell.
         let passed = place.epoch.saturating_sub(1);
-        Self { listener, profile, labels, place, passed, taken: None, debounce, ended: false }
+        Self { listener, profile, labels, place, passed, taken: None, debounce, waits: false, ended: false }
     }
 
     /// The subscription.
@@ -102,7 +104,21 @@ impl Follower {
 
     /// Puts operations at hand.
     pub fn give(&mut self, stretch: Stretch) {
+        self.waits = false;
         self.taken = Some(Taken { stretch, operation: 0, notice: 0, noted: false });
+    }
+
+    /// Its bell has rung: there may be something for it, which it must look at itself.
+    pub fn wake(&mut self) {
+        self.waits = false;
+    }
+
+    /// Passes over everything up to an epoch, which is known to concern nobody who waits.
+    pub fn skip(&mut self, through: u64) {
+        if self.waits && through > self.passed {
+            self.pass(Cursor::new(through, 0));
+            self.passed = through;
+        }
     }
 
     /// The next step. `heard` decides whether a notice that the subscription asks for is left to somebody else.
@@ -119,8 +135,14 @@ impl Follower {
             let Some(taken) = self.taken.as_mut() else {
                 match feed.after(self.passed, STRIDE) {
                     After::Here(stretch) => self.give(stretch),
-                    After::Nothing => return Step::Wait(due(self)),
-                    After::InLog => return Step::Fetch(self.passed),
+                    After::Nothing => {
+                        self.waits = true;
+                        return Step::Wait(due(self));
+                    }
+                    After::InLog => {
+                        self.waits = false;
+                        return Step::Fetch(self.passed);
+                    }
                 }
                 continue;
             };
@@ -140,7 +162,7 @@ impl Follower {
                 return Step::Hold;
             }
             let operation = Arc::clone(operation);
-            if !std::mem::replace(&mut taken.noted, true) && self.note(feed, &operation) {
+            if !std::mem::replace(&mut taken.noted, true) && self.note(feed, &operation, now) {
                 self.ended = true;
                 return Step::Ended;
             }
@@ -176,7 +198,8 @@ impl Follower {
             return None;
         }
         let relevance = self.profile.as_ref().map_or(1.0, |profile| feed.profiles.relevance(one, profile));
-        if f64::from(relevance) < self.listener.subscription.min_relevance {
+        // In the precision in which it is shown: who asks for what it was shown gets that.
+        if relevance < self.listener.subscription.min_relevance as f32 {
             taken.notice += 1;
             self.pass(cursor);
             return None;
@@ -215,7 +238,7 @@ impl Follower {
     }
 
     /// Takes note of what an operation changes about the subscription; true when it ends it.
-    fn note(&mut self, feed: &Feed, operation: &Committed) -> bool {
+    fn note(&mut self, feed: &Feed, operation: &Committed, now: Instant) -> bool {
         match self.listener.pass(&operation.entry) {
             Turn::None => {}
             Turn::Ended => return true,
@@ -223,7 +246,7 @@ impl Follower {
                 self.labels = Arc::new(Labels::of(&self.listener));
                 let pause = self.listener.subscription.debounce_ms;
                 match &mut self.debounce {
-                    Some(debounce) => debounce.set_pause(pause),
+                    Some(debounce) => debounce.set_pause(pause, now),
                     None => self.debounce = debounce(&self.listener),
                 }
             }

@@ -1,7 +1,9 @@
 //! What is pushed to one reader: its followers, taking turns.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::bells::Hung;
 use super::feed::Feed;
@@ -118,7 +120,7 @@ impl Outbox {
                         None => rung.await,
                         Some(until) => {
                             // Whichever comes first.
-                            let _ = tokio::time::timeout_at(until.into(), rung).await;
+                            let _ = tokio::time::timeout_at(until, rung).await;
                         }
                     }
                 }
@@ -136,6 +138,7 @@ impl Outbox {
 
     /// Lets each follower have its turn until one has something.
     fn round(&mut self) -> Round {
+        self.skip();
         self.look_for_direct();
         let now = Instant::now();
         let (mut until, mut fetch) = (None::<Instant>, None);
@@ -144,15 +147,10 @@ impl Outbox {
             left -= 1;
             let at = self.turn % self.followers.len();
             self.turn = at + 1;
-            let before = self.followers[at].events();
-            let step = self.step(at, now);
-            if self.followers[at].events() != before {
-                self.hung.listen(self.events());
-            }
-            match step {
+            match self.turn_of(at, now) {
                 Step::Push(push) => return Round::Push(push),
                 Step::Fetch(epoch) => fetch = fetch.or(Some((at, epoch))),
-                Step::Wait(due) => until = until.into_iter().chain(due).min(),
+                Step::Wait(due) => until = until.into_iter().chain(due.map(Instant::from_std)).min(),
                 Step::Hold => {}
                 Step::Ended => {
                     self.ended = Some(self.followers[at].safe());
@@ -167,7 +165,37 @@ impl Outbox {
         fetch.map_or(Round::Wait(until), |(at, epoch)| Round::Fetch(at, epoch))
     }
 
+    /// Passes over what rang for nobody here: a follower that waits need not look at it, however much it is.
+    fn skip(&mut self) {
+        // In this order: a ring that is not noted yet stands after what was examined by now.
+        let examined = self.feed.bells.examined();
+        let rung = self.hung.bell().take_rung_after();
+        for follower in &mut self.followers {
+            follower.skip(rung.map_or(examined, |after| after.min(examined)));
+            if rung.is_some() {
+                follower.wake();
+            }
+        }
+    }
+
+    /// A follower's turn; the bell listens for what the follower does.
+    fn turn_of(&mut self, at: usize, now: Instant) -> Step {
+        loop {
+            let before = self.followers[at].events();
+            let step = self.step(at, now);
+            if self.followers[at].events() == before {
+                return step;
+            }
+            self.hung.listen(self.events());
+            if !matches!(step, Step::Wait(_)) {
+                return step;
+            }
+            // What came before the bell listened for it did not ring: it is looked for.
+        }
+    }
+
     fn step(&mut self, at: usize, now: Instant) -> Step {
+        let now = now.into_std();
         let (before, rest) = self.followers.split_at_mut(at);
         let Some((follower, after)) = rest.split_first_mut() else { return Step::Ended };
         if !is_direct_id(follower.listener()) {
