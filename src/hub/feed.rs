@@ -219,15 +219,18 @@ impl Feed {
         async move { task.await.unwrap_or(Err(LogError::Broken)).map_err(Arc::new) }.boxed().shared()
     }
 
-    /// Wakes those whom operations concern, as they come, until the Field ends.
-    pub async fn ring(self: Arc<Self>) {
+    /// Wakes those whom operations concern, as they come, until the Field ends: everything after this call, however
+    /// late the task gets its first turn.
+    pub fn ring(self: Arc<Self>) -> impl Future<Output = ()> + Send {
         let mut heads = self.head.subscribe();
         let mut done = *heads.borrow_and_update();
-        // The sender is in the feed itself: the task is ended by whoever started it.
-        while heads.changed().await.is_ok() {
-            heads.borrow_and_update();
-            done = self.ring_since(done);
-            self.bells.set_examined(done);
+        async move {
+            // The sender is in the feed itself: the task is ended by whoever started it.
+            while heads.changed().await.is_ok() {
+                heads.borrow_and_update();
+                done = self.ring_since(done);
+                self.bells.set_examined(done);
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::profiles::Known;
 use super::push::{Labels, Push};
 use super::told::{Committed, Told};
 use crate::field::{Event, Listener, Turn};
-use crate::protocol::{Cursor, EventSet};
+use crate::protocol::{Cursor, EventName, EventSet};
 
 /// Operations that are taken at a time.
 const STRIDE: usize = 64;
@@ -30,6 +30,8 @@ pub(super) struct Follower {
     passed: u64,
     taken: Option<Taken>,
     debounce: Option<Debounce<Push>>,
+    /// The place after which it listens for resolved conflicts, if it does.
+    resolved_after: Option<Cursor>,
     /// It has seen all there was, and waits for its bell.
     waits: bool,
     /// Its subscription has ended.
@@ -45,6 +47,17 @@ struct Taken {
     noted: bool,
 }
 
+/// What becomes of a notice that a subscription asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It is told.
+    Tell,
+    /// It is nothing for this one.
+    Leave,
+    /// That is not known yet: not before others have come as far.
+    Later,
+}
+
 /// What comes next.
 pub(super) enum Step {
     /// Push this.
@@ -53,7 +66,7 @@ pub(super) enum Step {
     Wait(Option<Instant>),
     /// What stands in the log after this epoch.
     Fetch(u64),
-    /// An operation of the reader's own connection, whose reply must go out first.
+    /// Nothing before something else: the reply to an operation of the reader's own connection, or another follower.
     Hold,
     /// Nothing any more.
     Ended,
@@ -84,7 +97,19 @@ impl Follower {
         let debounce = debounce(&listener);
         // The operation at the place may have more to tell.
         let passed = place.epoch.saturating_sub(1);
-        Self { listener, profile, labels, place, passed, taken: None, debounce, waits: false, ended: false }
+        let resolved_after = hears_resolved(&listener).then_some(place);
+        Self {
+            listener,
+            profile,
+            labels,
+            place,
+            passed,
+            taken: None,
+            debounce,
+            resolved_after,
+            waits: false,
+            ended: false,
+        }
     }
 
     /// The subscription.
@@ -121,8 +146,18 @@ impl Follower {
         }
     }
 
-    /// The next step. `heard` decides whether a notice that the subscription asks for is left to somebody else.
-    pub fn step(&mut self, feed: &Feed, gate: Gate, now: Instant, heard: impl Fn(&Told) -> bool) -> Step {
+    /// The last place that was passed.
+    pub fn place(&self) -> Cursor {
+        self.place
+    }
+
+    /// The place after which it listens for resolved conflicts, if it does at its place.
+    pub fn hears_resolved_after(&self) -> Option<Cursor> {
+        self.resolved_after.filter(|_| !self.ended)
+    }
+
+    /// The next step. `heard` decides about each notice that the subscription asks for.
+    pub fn step(&mut self, feed: &Feed, gate: Gate, now: Instant, heard: impl Fn(&Told) -> Heard) -> Step {
         if self.ended {
             return Step::Ended;
         }
@@ -179,7 +214,7 @@ impl Follower {
         feed: &Feed,
         operation: &Arc<Committed>,
         now: Instant,
-        heard: impl Fn(&Told) -> bool,
+        heard: impl Fn(&Told) -> Heard,
     ) -> Option<Step> {
         let taken = self.taken.as_mut()?;
         let at = taken.notice;
@@ -192,7 +227,12 @@ impl Follower {
             return None;
         };
         let (cursor, before) = (one.notice.cursor, self.place);
-        if cursor <= before || !self.listener.hears(&one.notice) || !heard(one) {
+        let heard =
+            if cursor > before && self.listener.hears(&one.notice) { heard(one) } else { Heard::Leave };
+        if heard == Heard::Later {
+            return Some(Step::Hold);
+        }
+        if heard == Heard::Leave {
             taken.notice += 1;
             self.pass(cursor);
             return None;
@@ -244,6 +284,9 @@ impl Follower {
             Turn::Ended => return true,
             Turn::Changed => {
                 self.labels = Arc::new(Labels::of(&self.listener));
+                let from_here = Cursor::new(operation.epoch(), 0);
+                self.resolved_after =
+                    hears_resolved(&self.listener).then(|| self.resolved_after.unwrap_or(from_here));
                 let pause = self.listener.subscription.debounce_ms;
                 match &mut self.debounce {
                     Some(debounce) => debounce.set_pause(pause, now),
@@ -262,6 +305,10 @@ impl Follower {
         }
         false
     }
+}
+
+fn hears_resolved(listener: &Listener) -> bool {
+    listener.events().contains(EventName::ConflictResolved)
 }
 
 fn debounce(listener: &Listener) -> Option<Debounce<Push>> {

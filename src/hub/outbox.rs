@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::bells::Hung;
 use super::feed::Feed;
-use super::follower::{Follower, Gate, Step};
+use super::follower::{Follower, Gate, Heard, Step};
 use super::push::Push;
 use crate::field::Listener;
 use crate::protocol::{Cursor, DIRECT, EventName, EventSet, Subscription};
@@ -140,8 +140,11 @@ impl Outbox {
     fn round(&mut self) -> Round {
         self.skip();
         self.look_for_direct();
-        let now = Instant::now();
-        let (mut until, mut fetch) = (None::<Instant>, None);
+        self.round_of(Instant::now(), true)
+    }
+
+    fn round_of(&mut self, now: Instant, again: bool) -> Round {
+        let (mut until, mut fetch, mut held) = (None::<Instant>, None, false);
         let mut left = self.followers.len();
         while left > 0 {
             left -= 1;
@@ -151,7 +154,7 @@ impl Outbox {
                 Step::Push(push) => return Round::Push(push),
                 Step::Fetch(epoch) => fetch = fetch.or(Some((at, epoch))),
                 Step::Wait(due) => until = until.into_iter().chain(due.map(Instant::from_std)).min(),
-                Step::Hold => {}
+                Step::Hold => held = held || is_direct_id(self.followers[at].listener()),
                 Step::Ended => {
                     self.ended = Some(self.followers[at].safe());
                     self.followers.remove(at);
@@ -161,6 +164,10 @@ impl Outbox {
                     }
                 }
             }
+        }
+        if held && again {
+            // What is told directly comes behind the subscriptions, which have all had their turn now.
+            return self.round_of(now, false);
         }
         fetch.map_or(Round::Wait(until), |(at, epoch)| Round::Fetch(at, epoch))
     }
@@ -199,17 +206,18 @@ impl Outbox {
         let (before, rest) = self.followers.split_at_mut(at);
         let Some((follower, after)) = rest.split_first_mut() else { return Step::Ended };
         if !is_direct_id(follower.listener()) {
-            return follower.step(&self.feed, self.gate, now, |_| true);
+            return follower.step(&self.feed, self.gate, now, |_| Heard::Tell);
         }
         let agent = follower.listener().agent.clone().unwrap_or_default();
-        let brings = |other: &Follower| {
+        let own = |other: &&Follower| {
             let listener = other.listener();
-            !is_direct_id(listener)
-                && listener.agent.as_ref() == Some(&agent)
-                && listener.events().contains(EventName::ConflictResolved)
+            !is_direct_id(listener) && listener.agent.as_ref() == Some(&agent)
         };
-        let brought = before.iter().chain(after.iter()).any(brings);
-        follower.step(&self.feed, self.gate, now, |told| !brought && told.notice.concerns_author(&agent))
+        let others: Vec<_> = before.iter().chain(after.iter()).filter(own).collect();
+        follower.step(&self.feed, self.gate, now, |told| match told.notice.concerns_author(&agent) {
+            true => undirected(&others, told.notice.cursor),
+            false => Heard::Leave,
+        })
     }
 
     /// Something was resolved that concerns an agent of this connection: it is looked for like everything else, from
@@ -237,6 +245,21 @@ impl Outbox {
             }
         }
     }
+}
+
+/// What becomes of a notice that is told directly, given the agent's subscriptions: one that listens for it brings it;
+/// whether it still does is known when it has come as far.
+fn undirected(subscriptions: &[&Follower], place: Cursor) -> Heard {
+    let listening =
+        subscriptions.iter().filter(|other| other.hears_resolved_after().is_some_and(|after| after < place));
+    let mut behind = false;
+    for other in listening {
+        if other.place() >= place {
+            return Heard::Leave;
+        }
+        behind = true;
+    }
+    if behind { Heard::Later } else { Heard::Tell }
 }
 
 fn is_direct_id(listener: &Listener) -> bool {
