@@ -286,6 +286,13 @@ pub(super) fn stage_after(steps: &[Step]) -> Stage {
     pair.stage
 }
 
+/// The entries of a Field after random operations, as the log gives them back, and its state.
+pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
+    let stage = stage_after(steps);
+    let entries = stage.kept.values().map(|text| Entry::from_json(text).expect("what was kept can be read"));
+    (entries.collect(), stage.state)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
