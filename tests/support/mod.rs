@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod subscriber;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
