@@ -37,6 +37,8 @@ pub struct Config {
     pub heartbeat_ms: u64,
     /// How long nothing may be heard from a WebSocket peer, milliseconds.
     pub silence_max_ms: u64,
+    /// How long a peer may take no bytes while output is pending, milliseconds.
+    pub stall_max_ms: u64,
     /// Most open connections.
     pub connections_max: usize,
     /// Largest size of each Field's log file, bytes (its journal comes on top); nothing means as much as the
@@ -61,6 +63,7 @@ impl Default for Config {
             allowed_hosts: Vec::new(),
             heartbeat_ms: limits::HEARTBEAT_MS,
             silence_max_ms: limits::SILENCE_MAX_MS,
+            stall_max_ms: limits::STALL_MAX_MS,
             connections_max: limits::CONNECTIONS_MAX,
             max_log_bytes: None,
         }

@@ -145,7 +145,7 @@ pub const HEARTBEAT_MS: u64 = 20_000;
 /// How long nothing at all may be heard from a WebSocket peer (wire, section 2). Configurable.
 pub const SILENCE_MAX_MS: u64 = 60_000;
 
-/// How long a peer may take no bytes while output is pending (wire, section 2).
+/// How long a peer may take no bytes while output is pending (wire, section 2). Configurable.
 pub const STALL_MAX_MS: u64 = 30_000;
 
 /// How long a shutdown waits for what is in flight: with what comes after it, at most 10 s (wire, section 1).

@@ -110,6 +110,9 @@ settings! {
     /// How long nothing may be heard from a WebSocket peer [default: 60]
     #[arg(long, env = "AKASHIK_SILENCE_SECONDS", value_name = "SECONDS")]
     silence_seconds: f64,
+    /// How long a peer may take nothing of what waits for it [default: 30]
+    #[arg(long, env = "AKASHIK_STALL_SECONDS", value_name = "SECONDS")]
+    stall_seconds: f64,
     /// Most open connections [default: 16384]
     #[arg(long, env = "AKASHIK_CONNECTIONS_MAX", value_name = "COUNT")]
     connections_max: usize,
@@ -207,6 +210,7 @@ impl Settings {
             allowed_hosts: hosts(self.allow_host.unwrap_or(default.allowed_hosts))?,
             heartbeat_ms: milliseconds("heartbeat_seconds", self.heartbeat_seconds, default.heartbeat_ms)?,
             silence_max_ms: milliseconds("silence_seconds", self.silence_seconds, default.silence_max_ms)?,
+            stall_max_ms: milliseconds("stall_seconds", self.stall_seconds, default.stall_max_ms)?,
             connections_max: bounded(
                 "connections_max",
                 self.connections_max,
@@ -380,6 +384,7 @@ impl Effective {
             grace_seconds: seconds(grace_ms),
             heartbeat_seconds: seconds(heartbeat_ms),
             silence_seconds: seconds(silence_max_ms),
+            stall_seconds: seconds(self.config.stall_max_ms),
             connections_max: Some(self.config.connections_max),
             max_log_bytes: self.config.max_log_bytes,
             allow_origin: Some(allowed_origins),

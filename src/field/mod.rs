@@ -23,7 +23,7 @@ mod presence;
 mod rules;
 mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod visibility;
 
 pub use apply::apply;

@@ -1,6 +1,7 @@
 //! Who is woken when something was made durable: only those whom it may concern.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -11,6 +12,8 @@ use crate::protocol::EventSet;
 #[derive(Debug)]
 pub(super) struct Bell {
     rung: Notify,
+    /// The epoch after which the first operation stands for which it was rung since that was asked last.
+    rung_after: AtomicU64,
     /// Agents that are told something without a subscription, and the epoch after which it stands.
     direct: Mutex<BTreeMap<Arc<str>, u64>>,
 }
@@ -19,6 +22,17 @@ impl Bell {
     /// Resolves when it was rung, also before this was called.
     pub async fn rung(&self) {
         self.rung.notified().await;
+    }
+
+    /// The epoch after which it was first rung for something, if it was rung at all; takes it away.
+    pub fn take_rung_after(&self) -> Option<u64> {
+        let after = self.rung_after.swap(NEVER, Ordering::SeqCst);
+        (after != NEVER).then_some(after)
+    }
+
+    fn ring(&self, after: u64) {
+        self.rung_after.fetch_min(after, Ordering::SeqCst);
+        self.rung.notify_one();
     }
 
     /// Who is to be told something without a subscription, and after which epoch it stands; takes it away.
@@ -34,7 +48,13 @@ impl Bell {
 
 /// All bells of a Field.
 #[derive(Debug, Default)]
-pub(super) struct Bells(Mutex<Tower>);
+pub(super) struct Bells {
+    tower: Mutex<Tower>,
+    examined: AtomicU64,
+}
+
+/// Stands for no epoch.
+const NEVER: u64 = u64::MAX;
 
 #[derive(Debug, Default)]
 struct Tower {
@@ -56,12 +76,26 @@ pub(super) struct Hung {
 
 impl Bells {
     fn tower(&self) -> MutexGuard<'_, Tower> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tower.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything up to this epoch has rung whom it concerns.
+    pub fn examined(&self) -> u64 {
+        self.examined.load(Ordering::SeqCst)
+    }
+
+    /// Notes that everything up to an epoch has rung whom it concerns.
+    pub fn set_examined(&self, epoch: u64) {
+        self.examined.store(epoch, Ordering::SeqCst);
     }
 
     /// Hangs a bell that listens for nothing yet.
     pub fn hang(self: &Arc<Self>) -> Hung {
-        let bell = Arc::new(Bell { rung: Notify::new(), direct: Mutex::default() });
+        let bell = Arc::new(Bell {
+            rung: Notify::new(),
+            rung_after: AtomicU64::new(NEVER),
+            direct: Mutex::default(),
+        });
         let mut tower = self.tower();
         let hung = (EventSet::NONE, Some(Arc::clone(&bell)));
         let place = match tower.free.pop() {
@@ -84,41 +118,42 @@ impl Bells {
         tower.free.len() == tower.hung.len()
     }
 
-    /// Rings those that listen for one of these events.
-    pub fn ring(&self, events: EventSet) {
+    /// Rings those that listen for one of these events, which stand after an epoch.
+    pub fn ring(&self, events: EventSet, after: u64) {
         for (listens, bell) in &self.tower().hung {
             if listens.meets(events)
                 && let Some(bell) = bell
             {
-                bell.rung.notify_one();
+                bell.ring(after);
             }
         }
     }
 
-    /// Rings an agent's bells; with `direct`, to look for what is told without a subscription after that epoch.
-    pub fn ring_agent(&self, agent: &str, direct: Option<u64>) {
+    /// Rings an agent's bells for an operation after an epoch; where `direct`, to look for what is told without a
+    /// subscription.
+    pub fn ring_agent(&self, agent: &str, after: u64, direct: bool) {
         let tower = self.tower();
         let Some((agent, places)) = tower.agents.get_key_value(agent) else { return };
-        tower.ring(agent, places, direct);
+        tower.ring(agent, places, after, direct);
     }
 
     /// Rings all of them, to look for everything after an epoch.
     pub fn ring_all(&self, after: u64) {
         let tower = self.tower();
         for (agent, places) in &tower.agents {
-            tower.ring(agent, places, Some(after));
+            tower.ring(agent, places, after, true);
         }
-        tower.hung.iter().filter_map(|(_, bell)| bell.as_ref()).for_each(|bell| bell.rung.notify_one());
+        tower.hung.iter().filter_map(|(_, bell)| bell.as_ref()).for_each(|bell| bell.ring(after));
     }
 }
 
 impl Tower {
-    fn ring(&self, agent: &Arc<str>, places: &[usize], direct: Option<u64>) {
+    fn ring(&self, agent: &Arc<str>, places: &[usize], after: u64, direct: bool) {
         for bell in places.iter().filter_map(|at| self.hung[*at].1.as_ref()) {
-            if let Some(after) = direct {
+            if direct {
                 bell.look(agent, after);
             }
-            bell.rung.notify_one();
+            bell.ring(after);
         }
     }
 }
@@ -182,13 +217,18 @@ mod tests {
         assert!(bells.is_empty());
         let (mut one, other) = (bells.hang(), bells.hang());
         one.listen(EventSet::NONE.with(EventName::AgentJoined));
-        bells.ring(EventSet::NONE.with(EventName::MemoryRecorded));
+        bells.ring(EventSet::NONE.with(EventName::MemoryRecorded), 3);
         assert!(!rung(&one) && !rung(&other));
-        bells.ring(EventSet::ALL);
+        assert_eq!(one.bell().take_rung_after(), None);
+        bells.ring(EventSet::ALL, 4);
+        bells.ring(EventSet::ALL, 6);
+        assert_eq!((one.bell().take_rung_after(), one.bell().take_rung_after()), (Some(4), None));
         assert!(rung(&one) && !rung(&one) && !rung(&other));
         assert!(one.hear(&"a".into()) && !one.hear(&"a".into()));
-        bells.ring_agent("a", Some(7));
-        bells.ring_agent("a", Some(9));
+        bells.ring_agent("a", 7, true);
+        bells.ring_agent("a", 9, true);
+        bells.ring_agent("a", 5, false);
+        assert_eq!(one.bell().take_rung_after(), Some(5));
         assert!(rung(&one) && !rung(&other));
         assert_eq!(one.bell().take_direct(), BTreeMap::from([("a".into(), 7)]));
         assert!(one.bell().take_direct().is_empty());

@@ -43,9 +43,13 @@ impl<T> Debounce<T> {
         }
     }
 
-    /// Changes the pause for what is told from now on.
-    pub fn set_pause(&mut self, pause_ms: u64) {
+    /// Changes the pause. A shorter one counts for what is held back, too: else it, and all that is told later, would
+    /// wait for an end that nobody wants any more.
+    pub fn set_pause(&mut self, pause_ms: u64, now: Instant) {
         self.pause = Duration::from_millis(pause_ms);
+        for (due, _) in &mut self.quiet {
+            *due = (*due).min(now + self.pause);
+        }
     }
 
     /// Something new at a place; `before` is the last place that was passed before it.
@@ -125,6 +129,28 @@ mod tests {
         assert_eq!((debounce.due(ms(199)), debounce.due(ms(200))), (None, Some(5)));
         assert_eq!(debounce.due(ms(1_000)), None);
         assert!(debounce.held.is_empty() && debounce.quiet.is_empty());
+    }
+
+    #[test]
+    fn a_shorter_pause_counts_at_once_and_a_longer_one_from_now_on() {
+        let start = Instant::now();
+        let ms = |ms| start + Duration::from_millis(ms);
+        let mut debounce = Debounce::new(86_400_000);
+        assert_eq!(debounce.offer(agent("a"), 1, at(1), at(0), start), Now::Tell(1));
+        assert_eq!(debounce.offer(agent("a"), 2, at(2), at(1), start), Now::Held);
+        debounce.set_pause(100, ms(10));
+        assert_eq!(debounce.offer(agent("b"), 3, at(3), at(2), ms(20)), Now::Tell(3));
+        assert_eq!(debounce.offer(agent("b"), 4, at(4), at(3), ms(30)), Now::Held);
+        assert_eq!((debounce.due(ms(109)), debounce.due(ms(110))), (None, Some(2)));
+        assert_eq!((debounce.due(ms(119)), debounce.due(ms(120))), (None, Some(4)));
+        debounce.set_pause(1_000, ms(130));
+        assert_eq!(debounce.offer(agent("a"), 5, at(5), at(4), ms(140)), Now::Held);
+        assert_eq!((debounce.due(ms(209)), debounce.due(ms(210))), (None, Some(5)), "as it was promised");
+        assert_eq!(debounce.offer(agent("a"), 6, at(6), at(5), ms(300)), Now::Held);
+        assert_eq!((debounce.due(ms(1_209)), debounce.due(ms(1_210))), (None, Some(6)));
+        debounce.set_pause(0, ms(1_300));
+        assert_eq!(debounce.due(ms(1_300)), None);
+        assert_eq!(debounce.offer(agent("a"), 7, at(7), at(6), ms(1_300)), Now::Tell(7));
     }
 
     #[test]

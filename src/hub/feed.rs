@@ -19,14 +19,35 @@ use super::profiles::Profiles;
 use super::reads::Reads;
 use super::told::Committed;
 use crate::field::{Entry, Subject, World};
-use crate::limits::{
-    HISTORY_PAGE_EPOCHS, HISTORY_PAGE_MAX_BYTES, HISTORY_PAGES_MAX, RECENT_MAX_BYTES, RECENT_OPERATIONS_MAX,
-};
+use crate::limits;
 use crate::log::LogError;
 use crate::protocol::{Cursor, EventName, EventSet};
 
+/// How much is kept in memory; the defaults are those of [`limits`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub operations: usize,
+    pub bytes: usize,
+    pub page_epochs: u64,
+    pub page_bytes: usize,
+    pub pages: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            operations: limits::RECENT_OPERATIONS_MAX,
+            bytes: limits::RECENT_MAX_BYTES,
+            page_epochs: limits::HISTORY_PAGE_EPOCHS,
+            page_bytes: limits::HISTORY_PAGE_MAX_BYTES,
+            pages: limits::HISTORY_PAGES_MAX,
+        }
+    }
+}
+
 /// The stream of a Field's durable operations.
 pub(super) struct Feed {
+    bounds: Bounds,
     recent: RwLock<Recent>,
     head: watch::Sender<u64>,
     /// By the epoch after which they begin, the one used last at the end.
@@ -72,9 +93,10 @@ pub(super) type Fresh = (Arc<Entry>, Option<u64>);
 
 impl Feed {
     /// A stream that begins after the last entry of the published state.
-    pub fn new(reads: Arc<Reads>, published: Arc<Published>, meaning: bool) -> Self {
+    pub fn new(reads: Arc<Reads>, published: Arc<Published>, meaning: bool, bounds: Bounds) -> Self {
         let head = published.view.load().world().last_epoch;
         Self {
+            bounds,
             recent: RwLock::new(Recent { from: head, head, bytes: 0, operations: VecDeque::new() }),
             head: watch::Sender::new(head),
             pages: Mutex::default(),
@@ -121,7 +143,7 @@ impl Feed {
             *recent = Recent { from: head, head, bytes: 0, operations: VecDeque::new() };
         }
         recent.head = head;
-        while recent.operations.len() > RECENT_OPERATIONS_MAX || recent.bytes > RECENT_MAX_BYTES {
+        while recent.operations.len() > self.bounds.operations || recent.bytes > self.bounds.bytes {
             let Some((oldest, bytes)) = recent.operations.pop_front() else { break };
             recent.from = oldest.epoch();
             recent.bytes -= bytes;
@@ -153,7 +175,7 @@ impl Feed {
     /// # Errors
     /// A log that cannot be read.
     pub async fn page(&self, epoch: u64) -> Result<Stretch, Arc<LogError>> {
-        let mut after = epoch - epoch % HISTORY_PAGE_EPOCHS;
+        let mut after = epoch - epoch % self.bounds.page_epochs;
         loop {
             let outcome = self.reading(after).await;
             if outcome.is_err() {
@@ -180,7 +202,7 @@ impl Feed {
             Some((_, reading)) => reading,
             None => self.read(after),
         };
-        if pages.len() >= HISTORY_PAGES_MAX {
+        if pages.len() >= self.bounds.pages {
             pages.pop_front();
         }
         pages.push_back((after, reading.clone()));
@@ -189,37 +211,45 @@ impl Feed {
 
     /// Begins to read a page, up to the end of its range or of the log.
     fn read(&self, after: u64) -> Reading {
-        let end = (after - after % HISTORY_PAGE_EPOCHS + HISTORY_PAGE_EPOCHS).min(self.head());
+        let Bounds { page_epochs, page_bytes, .. } = self.bounds;
+        let end = (after - after % page_epochs + page_epochs).min(self.head());
         let reads = Arc::clone(&self.reads);
-        let scan = move || reads.with_reader(|reader| scan(reader, after, end));
+        let scan = move || reads.with_reader(|reader| scan(reader, after, end, page_bytes));
         let task = tokio::task::spawn_blocking(scan);
         async move { task.await.unwrap_or(Err(LogError::Broken)).map_err(Arc::new) }.boxed().shared()
     }
 
-    /// Wakes those whom operations concern, as they come, until the Field ends.
-    pub async fn ring(self: Arc<Self>) {
+    /// Wakes those whom operations concern, as they come, until the Field ends: everything after this call, however
+    /// late the task gets its first turn.
+    pub fn ring(self: Arc<Self>) -> impl Future<Output = ()> + Send {
         let mut heads = self.head.subscribe();
         let mut done = *heads.borrow_and_update();
-        // The sender is in the feed itself: the task is ended by whoever started it.
-        while heads.changed().await.is_ok() {
-            heads.borrow_and_update();
-            done = self.ring_since(done);
+        async move {
+            // The sender is in the feed itself: the task is ended by whoever started it.
+            while heads.changed().await.is_ok() {
+                heads.borrow_and_update();
+                done = self.ring_since(done);
+                self.bells.set_examined(done);
+            }
         }
     }
 
     fn ring_since(&self, mut done: u64) -> u64 {
+        // Read before anybody is counted: who begins to listen later looks for itself at everything up to here.
+        let head = self.head();
         if self.bells.is_empty() {
-            return self.head();
+            return head;
         }
-        let mut events = EventSet::NONE;
+        let (mut events, began) = (EventSet::NONE, done);
         loop {
-            let stretch = match self.after(done, RECENT_OPERATIONS_MAX) {
+            let stretch = match self.after(done, usize::MAX) {
                 After::Here(stretch) => stretch,
                 After::Nothing => break,
                 After::InLog => {
-                    // More than is kept has come at once: everybody looks for themselves.
+                    // More than is kept has come at once: everybody looks for themselves, up to here at least.
+                    let head = self.head();
                     self.bells.ring_all(done);
-                    done = self.head();
+                    done = head;
                     continue;
                 }
             };
@@ -229,15 +259,16 @@ impl Feed {
             }
             done = stretch.through;
         }
-        self.bells.ring(events);
+        self.bells.ring(events, began);
         done
     }
 
     /// Wakes agents whose subscriptions an operation changes, and authors whose conflict it resolves.
     fn ring_agents(&self, operation: &Committed) {
         let entry = &operation.entry;
+        let after = entry.epoch - 1;
         for agent in entry.events.iter().filter_map(|event| event.changes_listening_of(&entry.agent_id)) {
-            self.bells.ring_agent(agent, None);
+            self.bells.ring_agent(agent, after, false);
         }
         if !operation.announced.contains(EventName::ConflictResolved) {
             return;
@@ -247,7 +278,7 @@ impl Feed {
                 (told.notice.event, &told.notice.subject)
             {
                 for author in authors.iter().flatten() {
-                    self.bells.ring_agent(author, Some(entry.epoch - 1));
+                    self.bells.ring_agent(author, after, true);
                 }
             }
         }
@@ -260,8 +291,13 @@ impl std::fmt::Debug for Feed {
     }
 }
 
-/// Reads the operations after an epoch, up to `end`, fewer where they are long.
-fn scan(reader: &dyn crate::log::LogReader, after: u64, end: u64) -> Result<Stretch, LogError> {
+/// Reads the operations after an epoch, up to `end`, fewer where they come to more than `page_bytes`.
+fn scan(
+    reader: &dyn crate::log::LogReader,
+    after: u64,
+    end: u64,
+    page_bytes: usize,
+) -> Result<Stretch, LogError> {
     let mut operations = Vec::new();
     let (mut bytes, mut through, mut fault) = (0, end, None);
     reader.scan(after, &mut |epoch, body| {
@@ -276,7 +312,7 @@ fn scan(reader: &dyn crate::log::LogReader, after: u64, end: u64) -> Result<Stre
             }
         }
         bytes += body.len();
-        if bytes > HISTORY_PAGE_MAX_BYTES {
+        if bytes > page_bytes {
             through = epoch;
             return ControlFlow::Break(());
         }

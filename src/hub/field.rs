@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
-use super::feed::Feed;
+use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::reads::Reads;
@@ -109,7 +109,9 @@ impl Field {
             .spawn(move || writer::run(log, &jobs_in, &done));
         let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
         let _ = indexer.try_send(());
-        let feed = Arc::new(Feed::new(Arc::clone(&reads), Arc::clone(&published), frame.policy.meaning));
+        let bounds = Bounds::default();
+        let feed = Feed::new(Arc::clone(&reads), Arc::clone(&published), frame.policy.meaning, bounds);
+        let feed = Arc::new(feed);
         let mut herald = JoinSet::new();
         herald.spawn(Arc::clone(&feed).ring());
         let parts = Parts {

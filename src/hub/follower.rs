@@ -13,7 +13,7 @@ use super::profiles::Known;
 use super::push::{Labels, Push};
 use super::told::{Committed, Told};
 use crate::field::{Event, Listener, Turn};
-use crate::protocol::{Cursor, EventSet};
+use crate::protocol::{Cursor, EventName, EventSet};
 
 /// Operations that are taken at a time.
 const STRIDE: usize = 64;
@@ -30,6 +30,10 @@ pub(super) struct Follower {
     passed: u64,
     taken: Option<Taken>,
     debounce: Option<Debounce<Push>>,
+    /// The place after which it listens for resolved conflicts, if it does.
+    resolved_after: Option<Cursor>,
+    /// It has seen all there was, and waits for its bell.
+    waits: bool,
     /// Its subscription has ended.
     ended: bool,
 }
@@ -43,6 +47,17 @@ struct Taken {
     noted: bool,
 }
 
+/// What becomes of a notice that a subscription asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It is told.
+    Tell,
+    /// It is nothing for this one.
+    Leave,
+    /// That is not known yet: not before others have come as far.
+    Later,
+}
+
 /// What comes next.
 pub(super) enum Step {
     /// Push this.
@@ -51,7 +66,7 @@ pub(super) enum Step {
     Wait(Option<Instant>),
     /// What stands in the log after this epoch.
     Fetch(u64),
-    /// An operation of the reader's own connection, whose reply must go out first.
+    /// Nothing before something else: the reply to an operation of the reader's own connection, or another follower.
     Hold,
     /// Nothing any more.
     Ended,
@@ -82,7 +97,19 @@ impl Follower {
         let debounce = debounce(&listener);
         // The operation at the place may have more to tell.
         let passed = place.epoch.saturating_sub(1);
-        Self { listener, profile, labels, place, passed, taken: None, debounce, ended: false }
+        let resolved_after = hears_resolved(&listener).then_some(place);
+        Self {
+            listener,
+            profile,
+            labels,
+            place,
+            passed,
+            taken: None,
+            debounce,
+            resolved_after,
+            waits: false,
+            ended: false,
+        }
     }
 
     /// The subscription.
@@ -102,11 +129,35 @@ impl Follower {
 
     /// Puts operations at hand.
     pub fn give(&mut self, stretch: Stretch) {
+        self.waits = false;
         self.taken = Some(Taken { stretch, operation: 0, notice: 0, noted: false });
     }
 
-    /// The next step. `heard` decides whether a notice that the subscription asks for is left to somebody else.
-    pub fn step(&mut self, feed: &Feed, gate: Gate, now: Instant, heard: impl Fn(&Told) -> bool) -> Step {
+    /// Its bell has rung: there may be something for it, which it must look at itself.
+    pub fn wake(&mut self) {
+        self.waits = false;
+    }
+
+    /// Passes over everything up to an epoch, which is known to concern nobody who waits.
+    pub fn skip(&mut self, through: u64) {
+        if self.waits && through > self.passed {
+            self.pass(Cursor::new(through, 0));
+            self.passed = through;
+        }
+    }
+
+    /// The last place that was passed.
+    pub fn place(&self) -> Cursor {
+        self.place
+    }
+
+    /// The place after which it listens for resolved conflicts, if it does at its place.
+    pub fn hears_resolved_after(&self) -> Option<Cursor> {
+        self.resolved_after.filter(|_| !self.ended)
+    }
+
+    /// The next step. `heard` decides about each notice that the subscription asks for.
+    pub fn step(&mut self, feed: &Feed, gate: Gate, now: Instant, heard: impl Fn(&Told) -> Heard) -> Step {
         if self.ended {
             return Step::Ended;
         }
@@ -119,8 +170,14 @@ impl Follower {
             let Some(taken) = self.taken.as_mut() else {
                 match feed.after(self.passed, STRIDE) {
                     After::Here(stretch) => self.give(stretch),
-                    After::Nothing => return Step::Wait(due(self)),
-                    After::InLog => return Step::Fetch(self.passed),
+                    After::Nothing => {
+                        self.waits = true;
+                        return Step::Wait(due(self));
+                    }
+                    After::InLog => {
+                        self.waits = false;
+                        return Step::Fetch(self.passed);
+                    }
                 }
                 continue;
             };
@@ -140,7 +197,7 @@ impl Follower {
                 return Step::Hold;
             }
             let operation = Arc::clone(operation);
-            if !std::mem::replace(&mut taken.noted, true) && self.note(feed, &operation) {
+            if !std::mem::replace(&mut taken.noted, true) && self.note(feed, &operation, now) {
                 self.ended = true;
                 return Step::Ended;
             }
@@ -157,7 +214,7 @@ impl Follower {
         feed: &Feed,
         operation: &Arc<Committed>,
         now: Instant,
-        heard: impl Fn(&Told) -> bool,
+        heard: impl Fn(&Told) -> Heard,
     ) -> Option<Step> {
         let taken = self.taken.as_mut()?;
         if !operation.announced.meets(self.listener.events()) {
@@ -176,13 +233,19 @@ impl Follower {
             return None;
         };
         let (cursor, before) = (one.notice.cursor, self.place);
-        if cursor <= before || !self.listener.hears(&one.notice) || !heard(one) {
+        let heard =
+            if cursor > before && self.listener.hears(&one.notice) { heard(one) } else { Heard::Leave };
+        if heard == Heard::Later {
+            return Some(Step::Hold);
+        }
+        if heard == Heard::Leave {
             taken.notice += 1;
             self.pass(cursor);
             return None;
         }
         let relevance = self.profile.as_ref().map_or(1.0, |profile| feed.profiles.relevance(one, profile));
-        if f64::from(relevance) < self.listener.subscription.min_relevance {
+        // In the precision in which it is shown: who asks for what it was shown gets that.
+        if relevance < self.listener.subscription.min_relevance as f32 {
             taken.notice += 1;
             self.pass(cursor);
             return None;
@@ -221,15 +284,18 @@ impl Follower {
     }
 
     /// Takes note of what an operation changes about the subscription; true when it ends it.
-    fn note(&mut self, feed: &Feed, operation: &Committed) -> bool {
+    fn note(&mut self, feed: &Feed, operation: &Committed, now: Instant) -> bool {
         match self.listener.pass(&operation.entry) {
             Turn::None => {}
             Turn::Ended => return true,
             Turn::Changed => {
                 self.labels = Arc::new(Labels::of(&self.listener));
+                let from_here = Cursor::new(operation.epoch(), 0);
+                self.resolved_after =
+                    hears_resolved(&self.listener).then(|| self.resolved_after.unwrap_or(from_here));
                 let pause = self.listener.subscription.debounce_ms;
                 match &mut self.debounce {
-                    Some(debounce) => debounce.set_pause(pause),
+                    Some(debounce) => debounce.set_pause(pause, now),
                     None => self.debounce = debounce(&self.listener),
                 }
             }
@@ -245,6 +311,10 @@ impl Follower {
         }
         false
     }
+}
+
+fn hears_resolved(listener: &Listener) -> bool {
+    listener.events().contains(EventName::ConflictResolved)
 }
 
 fn debounce(listener: &Listener) -> Option<Debounce<Push>> {

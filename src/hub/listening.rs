@@ -20,7 +20,8 @@ impl Field {
     /// # Errors
     /// `INVALID_MESSAGE` naming `key` when the place is ahead of the Field.
     pub fn stream(&self, listener: Listener, after: Option<Cursor>, key: &str) -> Result<Outbox, Refusal> {
-        let clock = self.clock();
+        // What the Field does by itself is told at once, and shown by no reply yet.
+        let clock = self.clock().max(self.feed().head());
         if let Some(after) = after
             && after.epoch > clock
         {

@@ -22,6 +22,8 @@ mod push;
 mod reads;
 mod restore;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod told;
 mod view;
 mod waiting;

@@ -1,11 +1,13 @@
 //! What is pushed to one reader: its followers, taking turns.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::bells::Hung;
 use super::feed::Feed;
-use super::follower::{Follower, Gate, Step};
+use super::follower::{Follower, Gate, Heard, Step};
 use super::push::Push;
 use crate::field::Listener;
 use crate::protocol::{Cursor, DIRECT, EventName, EventSet, Subscription};
@@ -115,7 +117,7 @@ impl Outbox {
                         None => rung.await,
                         Some(until) => {
                             // Whichever comes first.
-                            let _ = tokio::time::timeout_at(until.into(), rung).await;
+                            let _ = tokio::time::timeout_at(until, rung).await;
                         }
                     }
                 }
@@ -133,24 +135,23 @@ impl Outbox {
 
     /// Lets each follower have its turn until one has something.
     fn round(&mut self) -> Round {
+        self.skip();
         self.look_for_direct();
-        let now = Instant::now();
-        let (mut until, mut fetch) = (None::<Instant>, None);
+        self.round_of(Instant::now(), true)
+    }
+
+    fn round_of(&mut self, now: Instant, again: bool) -> Round {
+        let (mut until, mut fetch, mut held) = (None::<Instant>, None, false);
         let mut left = self.followers.len();
         while left > 0 {
             left -= 1;
             let at = self.turn % self.followers.len();
             self.turn = at + 1;
-            let before = self.followers[at].events();
-            let step = self.step(at, now);
-            if self.followers[at].events() != before {
-                self.hung.listen(self.events());
-            }
-            match step {
+            match self.turn_of(at, now) {
                 Step::Push(push) => return Round::Push(push),
                 Step::Fetch(epoch) => fetch = fetch.or(Some((at, epoch))),
-                Step::Wait(due) => until = until.into_iter().chain(due).min(),
-                Step::Hold => {}
+                Step::Wait(due) => until = until.into_iter().chain(due.map(Instant::from_std)).min(),
+                Step::Hold => held = held || is_direct_id(self.followers[at].listener()),
                 Step::Ended => {
                     self.ended = Some(self.followers[at].safe());
                     self.followers.remove(at);
@@ -161,24 +162,59 @@ impl Outbox {
                 }
             }
         }
+        if held && again {
+            // What is told directly comes behind the subscriptions, which have all had their turn now.
+            return self.round_of(now, false);
+        }
         fetch.map_or(Round::Wait(until), |(at, epoch)| Round::Fetch(at, epoch))
     }
 
+    /// Passes over what rang for nobody here: a follower that waits need not look at it, however much it is.
+    fn skip(&mut self) {
+        // In this order: a ring that is not noted yet stands after what was examined by now.
+        let examined = self.feed.bells.examined();
+        let rung = self.hung.bell().take_rung_after();
+        for follower in &mut self.followers {
+            follower.skip(rung.map_or(examined, |after| after.min(examined)));
+            if rung.is_some() {
+                follower.wake();
+            }
+        }
+    }
+
+    /// A follower's turn; the bell listens for what the follower does.
+    fn turn_of(&mut self, at: usize, now: Instant) -> Step {
+        loop {
+            let before = self.followers[at].events();
+            let step = self.step(at, now);
+            if self.followers[at].events() == before {
+                return step;
+            }
+            self.hung.listen(self.events());
+            if !matches!(step, Step::Wait(_)) {
+                return step;
+            }
+            // What came before the bell listened for it did not ring: it is looked for.
+        }
+    }
+
     fn step(&mut self, at: usize, now: Instant) -> Step {
+        let now = now.into_std();
         let (before, rest) = self.followers.split_at_mut(at);
         let Some((follower, after)) = rest.split_first_mut() else { return Step::Ended };
         if !is_direct_id(follower.listener()) {
-            return follower.step(&self.feed, self.gate, now, |_| true);
+            return follower.step(&self.feed, self.gate, now, |_| Heard::Tell);
         }
         let agent = follower.listener().agent.clone().unwrap_or_default();
-        let brings = |other: &Follower| {
+        let own = |other: &&Follower| {
             let listener = other.listener();
-            !is_direct_id(listener)
-                && listener.agent.as_ref() == Some(&agent)
-                && listener.events().contains(EventName::ConflictResolved)
+            !is_direct_id(listener) && listener.agent.as_ref() == Some(&agent)
         };
-        let brought = before.iter().chain(after.iter()).any(brings);
-        follower.step(&self.feed, self.gate, now, |told| !brought && told.notice.concerns_author(&agent))
+        let others: Vec<_> = before.iter().chain(after.iter()).filter(own).collect();
+        follower.step(&self.feed, self.gate, now, |told| match told.notice.concerns_author(&agent) {
+            true => undirected(&others, told.notice.cursor),
+            false => Heard::Leave,
+        })
     }
 
     /// Something was resolved that concerns an agent of this connection: it is looked for like everything else, from
@@ -206,6 +242,21 @@ impl Outbox {
             }
         }
     }
+}
+
+/// What becomes of a notice that is told directly, given the agent's subscriptions: one that listens for it brings it;
+/// whether it still does is known when it has come as far.
+fn undirected(subscriptions: &[&Follower], place: Cursor) -> Heard {
+    let listening =
+        subscriptions.iter().filter(|other| other.hears_resolved_after().is_some_and(|after| after < place));
+    let mut behind = false;
+    for other in listening {
+        if other.place() >= place {
+            return Heard::Leave;
+        }
+        behind = true;
+    }
+    if behind { Heard::Later } else { Heard::Tell }
 }
 
 fn is_direct_id(listener: &Listener) -> bool {

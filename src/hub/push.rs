@@ -77,7 +77,8 @@ impl Push {
         let mut text = self.room();
         let Labels { subscription, agent } = &*self.labels;
         let epoch = self.told().notice.cursor.epoch;
-        let id = subscription.trim_matches('"');
+        // Without its quotes, and no more than those: an id may end with one of its own, escaped.
+        let id = &subscription[1..subscription.len() - 1];
         let written = write!(
             text,
             r#"{{"protocol":"{PROTOCOL}","version":"{VERSION}","id":"push-{id}-{}","operation":"SUBSCRIBE","agent_id":{agent},"session_id":null,"epoch":{epoch},"payload":"#,

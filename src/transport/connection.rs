@@ -21,7 +21,7 @@ use super::routes::{Arrival, Doors, Takeover};
 use super::vigil::{Metered, Vigil};
 use super::ws;
 use crate::hub::Hub;
-use crate::limits::{HEADER_TIMEOUT_MS, STALL_MAX_MS};
+use crate::limits::HEADER_TIMEOUT_MS;
 
 /// Largest request head, in bytes: ids, tokens and what browsers add fit many times.
 const HEAD_MAX_BYTES: usize = 32 * 1024;
@@ -100,7 +100,7 @@ where
         .serve_connection(TokioIo::new(tcp), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    let mut vigil = Vigil::over_output(STALL_MAX_MS);
+    let mut vigil = Vigil::over_output(doors.hub.config().stall_max_ms);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         _ = vigil.keep(&pulse) => {

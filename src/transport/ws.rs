@@ -438,7 +438,7 @@ impl Talk<'_> {
     /// Keeps the vigil until it has a reason to end the conversation.
     async fn watch(&self) -> Ending {
         let config = self.hub.config();
-        let mut vigil = Vigil::new(config.heartbeat_ms, config.silence_max_ms, limits::STALL_MAX_MS);
+        let mut vigil = Vigil::new(config.heartbeat_ms, config.silence_max_ms, config.stall_max_ms);
         loop {
             match vigil.keep(self.pulse).await {
                 Verdict::Fine => {}

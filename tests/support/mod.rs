@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod subscriber;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -11,6 +13,7 @@ use std::time::Duration;
 
 use akashik_hub::config::Config;
 use akashik_hub::hub::Hub;
+use akashik_hub::log::MemoryLog;
 use akashik_hub::transport;
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -70,8 +73,21 @@ pub async fn start_with(change: impl FnOnce(&mut Config)) -> Running {
         ..Config::default()
     };
     change(&mut config);
-    let hub = Hub::start(config.clone()).await.unwrap();
-    let listener = TcpListener::bind(config.listen).await.unwrap();
+    let hub = Hub::start(config).await.unwrap();
+    serve(hub, data).await
+}
+
+/// Starts a hub whose log is in memory, for what is about many operations and not about the disk.
+pub async fn start_in_memory(change: impl FnOnce(&mut Config)) -> Running {
+    let data = tempfile::tempdir().unwrap();
+    let mut config = Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..Config::default() };
+    change(&mut config);
+    let hub = Hub::start_on(config, vec![Box::new(MemoryLog::new())]).await.unwrap();
+    serve(hub, data).await
+}
+
+async fn serve(hub: Arc<Hub>, data: TempDir) -> Running {
+    let listener = TcpListener::bind(hub.config().listen).await.unwrap();
     let addr = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async {

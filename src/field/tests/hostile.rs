@@ -45,6 +45,13 @@ const KEYS: &[&str] = &[
     "as_of_epoch",
     "memory_unit_id",
     "agent_id",
+    "action",
+    "subscription",
+    "events",
+    "min_relevance",
+    "debounce_ms",
+    "resume_after",
+    "include_unit",
     "wild",
 ];
 
@@ -69,6 +76,14 @@ const TEXTS: &[&str] = &[
     "session",
     "supersedes",
     "contradicts",
+    "subscribe",
+    "unsubscribe",
+    "direct",
+    "own",
+    "foreign",
+    "memory.recorded",
+    "3.0",
+    "999999.0",
     "\u{0}",
     "\u{202e}x",
     "é\u{301}",
@@ -109,11 +124,27 @@ fn nearly_right() -> impl Strategy<Value = Value> {
         "confidence": { "score": 0.5, "reason": "r" }, "relations": [{ "type": "supersedes", "target_id": "mem-3" }],
         "scope": { "role": "r", "max_units": 5 }, "mode": "list", "target_type": "memory_unit", "target_id": "mem-3",
         "depth": "detailed", "memory_unit_id": "mem-3", "reason": "because", "agent_id": "bob",
+        "action": "subscribe", "subscription": { "id": "own" },
     });
     prop::collection::vec((prop::sample::select(KEYS), wild()), 0..4).prop_map(move |wrong| {
         let mut payload: Map<String, Value> = right.as_object().expect("an object").clone();
         payload.extend(wrong.into_iter().map(|(key, value)| (key.to_owned(), value)));
         Value::Object(payload)
+    })
+}
+
+/// A SUBSCRIBE that is right but for some of its keys.
+fn nearly_subscribing() -> impl Strategy<Value = Value> {
+    let right = json!({
+        "id": "own", "events": ["memory.recorded"], "min_relevance": 0.5, "debounce_ms": 5, "resume_after": "3.0",
+        "include_unit": true,
+    });
+    let wrong = prop::collection::vec((prop::sample::select(KEYS), wild()), 0..4);
+    let action = prop::sample::select(vec!["subscribe", "unsubscribe", "list"]);
+    (action, wrong).prop_map(move |(action, wrong)| {
+        let mut subscription: Map<String, Value> = right.as_object().expect("an object").clone();
+        subscription.extend(wrong.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        json!({ "action": action, "subscription": subscription })
     })
 }
 
@@ -126,16 +157,31 @@ proptest! {
         payload in prop_oneof![wild(), nearly_right()],
         epoch in prop_oneof![Just(0), any::<u64>()],
     ) {
-        let mut stage = Stage::with_agents(&["ada", "bob"]);
-        stage.record("ada", "x");
-        stage.draft("ada", "y");
         let payload = if payload.is_object() { payload } else { json!({ "wild": payload }) };
-        let (world, kept) = (stage.state.world.clone(), stage.kept.len());
-        let reply = stage.say(saying("ada", operation.name(), payload).epoch(epoch));
-        if let Err(refusal) = reply.outcome {
-            prop_assert!(!refusal.message.is_empty() && !refusal.suggested_action.is_empty());
-            prop_assert!(stage.state.world == world && stage.kept.len() == kept, "{}", refusal);
-        }
-        invariants::check(&stage.state.world);
+        answered_or_refused_without_a_trace(saying("ada", operation.name(), payload).epoch(epoch))?;
     }
+
+    #[test]
+    fn any_subscribe_is_answered_and_a_refusal_changes_nothing(payload in nearly_subscribing()) {
+        answered_or_refused_without_a_trace(saying("ada", "SUBSCRIBE", payload))?;
+    }
+}
+
+fn answered_or_refused_without_a_trace(saying: Saying) -> Result<(), TestCaseError> {
+    let mut stage = Stage::with_agents(&["ada", "bob"]);
+    stage.record("ada", "x");
+    stage.draft("ada", "y");
+    for (agent, id) in [("ada", "own"), ("bob", "foreign")] {
+        let wish = json!({ "id": id, "events": ["agent.left"] });
+        stage.send(agent, "SUBSCRIBE", json!({ "action": "subscribe", "subscription": wish })).ok();
+    }
+    let (world, kept) = (stage.state.world.clone(), stage.kept.len());
+    let reply = stage.say(saying);
+    if let Err(refusal) = reply.outcome {
+        prop_assert!(!refusal.message.is_empty() && !refusal.suggested_action.is_empty());
+        prop_assert!(stage.state.world == world && stage.kept.len() == kept, "{}", refusal);
+    }
+    invariants::check(&stage.state.world);
+    prop_assert!(stage.rebuilt().world == stage.state.world);
+    Ok(())
 }

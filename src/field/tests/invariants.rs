@@ -19,6 +19,24 @@ pub fn check(world: &World) {
     timeline(world);
     conflicts(world);
     chains(world);
+    subscriptions(world);
+}
+
+fn subscriptions(world: &World) {
+    let by_agent: BTreeSet<_> = world
+        .subscribed
+        .iter()
+        .inspect(|(_, ids)| assert!(!ids.is_empty(), "an agent without any has no set"))
+        .flat_map(|(agent, ids)| ids.iter().map(|id| (*agent, id.clone())))
+        .collect();
+    let by_id: BTreeSet<_> = world.subscriptions.iter().map(|(id, of)| (of.agent, id.clone())).collect();
+    assert_eq!(by_agent, by_id);
+    for (id, record) in &world.subscriptions {
+        assert_eq!(*id, record.subscription.id);
+        assert!(!record.subscription.events.is_empty());
+        let status = world.agent(record.agent).agent.status;
+        assert_ne!(status, crate::protocol::AgentStatus::Offline, "who left has none");
+    }
 }
 
 fn timeline(world: &World) {

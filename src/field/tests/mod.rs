@@ -6,6 +6,7 @@
 
 mod agents;
 mod attune;
+mod audience;
 mod census;
 mod clock;
 mod conflicts;
@@ -19,11 +20,12 @@ mod lifecycle;
 mod log_lines;
 mod model;
 mod order;
-mod random;
+pub(crate) mod random;
 mod record;
 mod refusals;
 mod replay;
 mod replay_bounds;
+mod subscribe;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! A second reading of the specification, as naive as can be: statuses, conflicts and agents recomputed from
 //! plain lists. It shares nothing with the code that it is held against but the names of the error codes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::ErrorCode;
 
@@ -33,6 +33,13 @@ pub struct Conflict {
     pub winner: Option<usize>,
 }
 
+#[derive(Debug)]
+pub struct Subscription {
+    pub agent: usize,
+    pub events: &'static [&'static str],
+    pub debounce_ms: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct Agent {
     /// Empty before it first registers.
@@ -55,6 +62,7 @@ pub struct Model {
     pub agents: Vec<Agent>,
     pub units: Vec<Unit>,
     pub conflicts: Vec<Conflict>,
+    pub subscriptions: BTreeMap<String, Subscription>,
 }
 
 type Outcome = Result<(), ErrorCode>;
@@ -79,14 +87,47 @@ impl Model {
     }
 
     /// Whether there was anybody to leave.
-    pub fn deregister(&mut self, agent: usize, target: usize) -> Result<bool, ErrorCode> {
+    pub fn deregister(&mut self, agent: usize, leaving: usize) -> Result<bool, ErrorCode> {
         self.active(agent)?;
-        let target = &mut self.agents[target];
+        let target = &mut self.agents[leaving];
         let here = target.is_active() || target.status == "failed";
         if here {
+            self.subscriptions.retain(|_, subscription| subscription.agent != leaving);
             *target = Agent { status: "offline", role: target.role, ..Agent::default() };
         }
         Ok(here)
+    }
+
+    /// With no id the Field gives one that nobody has.
+    pub fn subscribe(
+        &mut self,
+        agent: usize,
+        id: Option<&str>,
+        events: Option<&'static [&'static str]>,
+        debounce_ms: Option<u64>,
+    ) -> Outcome {
+        self.active(agent)?;
+        let given = format!("sub-{}", self.clock + 1);
+        let free = |id: &str| !self.subscriptions.contains_key(id);
+        let given = if free(&given) { given } else { format!("{given}.1") };
+        let id = id.map_or(given, str::to_owned);
+        let known = self.subscriptions.get(&id);
+        if known.is_some_and(|known| known.agent != agent) {
+            return Err(ErrorCode::SubscriptionNotFound);
+        }
+        let events = events.or(known.map(|known| known.events)).ok_or(ErrorCode::InvalidMessage)?;
+        let debounce_ms = debounce_ms.or(known.map(|known| known.debounce_ms)).unwrap_or(0);
+        self.subscriptions.insert(id, Subscription { agent, events, debounce_ms });
+        Ok(())
+    }
+
+    pub fn unsubscribe(&mut self, agent: usize, id: &str) -> Outcome {
+        self.active(agent)?;
+        match self.subscriptions.get(id) {
+            Some(known) if known.agent == agent => drop(self.subscriptions.remove(id)),
+            _ => return Err(ErrorCode::SubscriptionNotFound),
+        }
+        Ok(())
     }
 
     pub fn read(&self, agent: usize) -> Outcome {

@@ -78,3 +78,38 @@ fn the_payload_of_a_commit_is_judged_before_the_unit_it_names() {
     let no_reason = json!({ "memory_unit_id": "mem-99" });
     assert_eq!(stage.send("ada", "RETRACT", no_reason).code(), ErrorCode::InvalidMessage);
 }
+
+#[test]
+fn a_subscription_is_judged_in_the_order_of_its_keys_and_references_come_last() {
+    let mut stage = Stage::with_agents(&["ada", "bob"]);
+    let taken = json!({ "action": "subscribe", "subscription": { "id": "taken", "events": ["agent.left"] } });
+    stage.send("bob", "SUBSCRIBE", taken).ok();
+    let mut inner = json!({
+        "id": 7, "events": ["x"], "min_relevance": 2, "debounce_ms": -1, "resume_after": "x", "include_unit": 1,
+    });
+    let send = |stage: &mut Stage, action: &str, inner: &Value| {
+        stage.send("ada", "SUBSCRIBE", json!({ "action": action, "subscription": inner }))
+    };
+    assert_eq!(send(&mut stage, "watch", &inner).refusal().details["key"], "action");
+    for (key, right) in [
+        ("id", json!("taken")),
+        ("events", json!(["agent.left"])),
+        ("min_relevance", json!(0.5)),
+        ("debounce_ms", json!(0)),
+        ("resume_after", json!("999999.0")),
+        ("include_unit", json!(true)),
+    ] {
+        let refusal = send(&mut stage, "subscribe", &inner).refusal();
+        assert_eq!(refusal.code, ErrorCode::InvalidMessage);
+        assert_eq!(refusal.details["key"], format!("subscription.{key}"));
+        inner[key] = right;
+    }
+    // Whose it is, then whether the place has happened, then whether it says enough, then how many there are.
+    assert_eq!(send(&mut stage, "subscribe", &inner).code(), ErrorCode::SubscriptionNotFound);
+    inner["id"] = json!("free");
+    inner["events"] = json!(null);
+    let refusal = send(&mut stage, "subscribe", &inner).refusal();
+    assert_eq!(refusal.details["key"], "subscription.resume_after");
+    inner["resume_after"] = json!("0.0");
+    assert_eq!(send(&mut stage, "subscribe", &inner).refusal().details["key"], "subscription.events");
+}

@@ -9,8 +9,15 @@ use super::*;
 
 const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
 
+/// What subscriptions ask for, in the order in which they are kept.
+const EVENTS: [&[&str]; 3] = [
+    &["memory.recorded"],
+    &["memory.superseded", "conflict.detected", "conflict.resolved"],
+    &["memory.contested", "agent.joined", "agent.failed", "memory.retracted", "agent.left"],
+];
+
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Register { agent: usize, role: u8, over: Option<u64> },
     Deregister { agent: usize, target: usize, over: Option<u64> },
     Record { agent: usize, over: Option<u64>, draft: bool, links: Vec<(Link, usize)> },
@@ -18,6 +25,8 @@ pub(super) enum Step {
     Commit { agent: usize, unit: usize, links: Option<Vec<(Link, usize)>> },
     Discard { agent: usize, unit: usize },
     Look { agent: usize, over: Option<u64> },
+    Subscribe { agent: usize, over: Option<u64>, name: u8, events: Option<u8>, debounce_ms: Option<u64> },
+    Unsubscribe { agent: usize, name: u8 },
     Again,
     Drop(u64),
     Wait(u64),
@@ -32,7 +41,7 @@ fn links() -> impl Strategy<Value = Vec<(Link, usize)>> {
     prop::collection::vec((link, 0..100usize), 0..3)
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     let agent = || 0..AGENTS.len();
     let over = || prop::option::weighted(0.4, 1..4u64);
     let unit = || 0..100usize;
@@ -47,6 +56,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(agent, unit, links)| Step::Commit { agent, unit, links }),
         1 => (agent(), unit()).prop_map(|(agent, unit)| Step::Discard { agent, unit }),
         2 => (agent(), over()).prop_map(|(agent, over)| Step::Look { agent, over }),
+        4 => (agent(), over(), 0..5u8, prop::option::weighted(0.8, 0..3u8), prop::option::weighted(0.3, 0..3u64))
+            .prop_map(|(agent, over, name, events, debounce_ms)| Step::Subscribe {
+                agent, over, name, events, debounce_ms
+            }),
+        1 => (agent(), 1..5u8).prop_map(|(agent, name)| Step::Unsubscribe { agent, name }),
         2 => Just(Step::Again),
         2 => (1..4u64).prop_map(Step::Drop),
         2 => prop_oneof![Just(1_000), Just(29_990), Just(30_000)].prop_map(Step::Wait),
@@ -86,6 +100,15 @@ impl Pair {
             .map(|&(link, unit)| json!({ "type": name(link), "target_id": self.unit_id(unit) }))
             .collect();
         (picked, json!(json))
+    }
+
+    /// A subscription's name; with 0 the Field gives one. The last is what the Field would give next.
+    fn name(&self, name: u8) -> Option<String> {
+        match name {
+            0 => None,
+            4 => Some(format!("sub-{}", self.model.clock + 2)),
+            chosen => Some(format!("s-{chosen}")),
+        }
     }
 
     /// Sends what the model has already judged, and compares.
@@ -154,6 +177,19 @@ impl Pair {
                 let expected = self.model.read(*agent);
                 self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
             }
+            Step::Subscribe { agent, over, name, events, debounce_ms } => {
+                let (id, events) = (self.name(*name), events.map(|set| EVENTS[usize::from(set)]));
+                let expected = self.model.subscribe(*agent, id.as_deref(), events, *debounce_ms);
+                let wish = json!({ "id": id, "events": events, "debounce_ms": debounce_ms });
+                let payload = json!({ "action": "subscribe", "subscription": wish });
+                self.send(*agent, via(*agent, "SUBSCRIBE", payload, *over), expected);
+            }
+            Step::Unsubscribe { agent, name } => {
+                let id = self.name(*name).expect("a name");
+                let expected = self.model.unsubscribe(*agent, &id);
+                let payload = json!({ "action": "unsubscribe", "subscription": { "id": id } });
+                self.send(*agent, via(*agent, "SUBSCRIBE", payload, None), expected);
+            }
             Step::Again => {
                 let Some((saying, agent, epoch)) = self.last.clone() else { return };
                 let reply = self.stage.say(Saying { connection: None, ..saying });
@@ -207,6 +243,22 @@ impl Pair {
             .map(|conflict| ([id(conflict.older), id(conflict.newer)], conflict.winner.map(id)))
             .collect();
         assert_eq!(conflicts, expected);
+        let subscriptions: BTreeMap<_, _> = world
+            .subscriptions
+            .values()
+            .map(|record| {
+                let agent = &world.agent(record.agent).agent.id;
+                let of = &record.subscription;
+                let events: Vec<_> = of.events.iter().map(|event| event.name()).collect();
+                (of.id.to_string(), (agent.to_string(), events, of.debounce_ms))
+            })
+            .collect();
+        let expected: BTreeMap<_, _> = model
+            .subscriptions
+            .iter()
+            .map(|(id, of)| (id.clone(), (AGENTS[of.agent].to_owned(), of.events.to_vec(), of.debounce_ms)))
+            .collect();
+        assert_eq!(subscriptions, expected);
         for (agent, expected) in AGENTS.iter().zip(&model.agents) {
             let known = world.agent_no(agent).map_or("", |no| world.agent(no).agent.status.name());
             assert_eq!(known, expected.status, "{agent}");
@@ -232,6 +284,13 @@ pub(super) fn stage_after(steps: &[Step]) -> Stage {
     let mut pair = Pair::new();
     prelude().iter().chain(steps).for_each(|step| pair.take(step));
     pair.stage
+}
+
+/// The entries of a Field after random operations, as the log gives them back, and its state.
+pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
+    let stage = stage_after(steps);
+    let entries = stage.kept.values().map(|text| Entry::from_json(text).expect("what was kept can be read"));
+    (entries.collect(), stage.state)
 }
 
 proptest! {

@@ -14,6 +14,8 @@ fn refused() -> Vec<(ErrorCode, Refusal)> {
     let score = |score: Value| with(finding("x"), json!({ "confidence": { "score": score, "reason": "r" } }));
     let register = |id: &str| json!({ "id": id, "role": "r" });
     let give_up = |unit: &str| json!({ "memory_unit_id": unit, "reason": "r" });
+    let wish = |wish: Value| json!({ "action": "subscribe", "subscription": wish });
+    let ended = |id: &str| json!({ "action": "unsubscribe", "subscription": { "id": id } });
     let replay = |id: &str| json!({ "target_type": "memory_unit", "target_id": id, "depth": "full_trace" });
     [
         (ErrorCode::MissingIntent, saying("ada", "RECORD", without("intent"))),
@@ -38,6 +40,10 @@ fn refused() -> Vec<(ErrorCode, Refusal)> {
         (ErrorCode::InvalidTransition, saying("ada", "RETRACT", give_up(&draft))),
         (ErrorCode::InvalidTransition, saying("ada", "RECORD", related("x", &[["supersedes", &draft]]))),
         (ErrorCode::Forbidden, saying("bob", "RETRACT", give_up(&unit))),
+        (ErrorCode::SubscriptionNotFound, saying("ada", "SUBSCRIBE", ended("unknown"))),
+        (ErrorCode::InvalidMessage, saying("ada", "SUBSCRIBE", wish(json!({ "id": "new" })))),
+        (ErrorCode::InvalidMessage, saying("ada", "SUBSCRIBE", wish(json!({ "events": ["agent.lost"] })))),
+        (ErrorCode::InvalidMessage, saying("ada", "SUBSCRIBE", wish(json!({ "resume_after": "9999.0" })))),
         (ErrorCode::ReplayTooLarge, saying("ada", "REPLAY", replay(&unit))),
     ]
     .map(|(code, message)| (code, stage.say(message).refusal()))
