@@ -139,6 +139,19 @@ pub const HISTORY_PAGES_MAX: usize = 16;
 /// How long one poll may wait for something to come.
 pub const POLL_WAIT_MAX_MS: u64 = 60_000;
 
+/// Notifications that a client keeps for one subscription until they are taken, and their bytes: as much as the hub
+/// sends ahead to one connection. What does not fit is asked for again once there is room.
+pub const NOTIFICATIONS_QUEUED_MAX: usize = 1_024;
+/// See [`NOTIFICATIONS_QUEUED_MAX`].
+pub const NOTIFICATIONS_QUEUED_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a client that can take nothing more leaves its connection unread while no call waits: less than half of
+/// [`STALL_MAX_MS`], after which the hub would close it.
+pub const UNREAD_MAX_MS: u64 = 10_000;
+
+/// How long a client waits before it asks again to be attached, after a hub that could not do it just now.
+pub const REATTACH_PAUSE_MS: u64 = 1_000;
+
 /// How often the hub pings a WebSocket peer (wire, section 2). Configurable.
 pub const HEARTBEAT_MS: u64 = 20_000;
 

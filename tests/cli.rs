@@ -359,3 +359,27 @@ fn a_short_measurement_reports_its_figures() {
     assert!(asked["writers_beside"]["measured"].as_u64().unwrap() > 0, "{asked}");
     hub.stop();
 }
+
+#[test]
+fn notifications_are_measured_in_every_way() {
+    let data = TempDir::new().unwrap();
+    let hub = HubProcess::start(data.path(), &[]);
+    let pid = hub.id().to_string();
+    let bench = |arguments: &[&str]| {
+        let usual = ["bench", "fanout", "--url", &hub.url, "--hub-pid", &pid, "--seconds", "0.3"];
+        json(&run(&[&usual[..], arguments].concat()))
+    };
+    let steady = bench(&["--subscribers", "5", "--rate", "100", "--stalled", "2", "--back", "300"]);
+    assert!(steady["deliveries"]["measured"].as_u64().unwrap() >= 5, "{steady}");
+    assert!(steady["deliveries_beside_stalled"]["p99_ms"].as_f64().unwrap() > 0.0, "{steady}");
+    assert_eq!(steady["lost"], 0);
+    let flat_out = bench(&["--subscribers", "5", "--flat-out"]);
+    assert!(flat_out["deliveries"].as_u64().unwrap() >= 5, "{flat_out}");
+    assert!((300..700).contains(&flat_out["frame_bytes"].as_u64().unwrap()), "{flat_out}");
+    let idle = bench(&["--idle", "20"]);
+    assert!(idle["hub_resident_after"].as_u64().unwrap() > 0, "{idle}");
+    let resumed = bench(&["--resume", "4", "--back", "50"]);
+    assert_eq!(resumed["deliveries"], 200);
+    assert_eq!(code(&run(&["bench", "fanout", "--url", &hub.url])), 2, "one thing is to be measured");
+    hub.stop();
+}

@@ -1,6 +1,7 @@
 //! What the client commands share: where the hub is, who asks, and how a payload gets there.
 //!
-//! They speak HTTP: an agent that once held a WebSocket would be taken for failed soon after each command.
+//! They speak HTTP: an agent that once held a WebSocket would be taken for failed soon after each command. Only
+//! `subscribe` holds one, for as long as it listens.
 
 use std::io::Read;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::exit::Failure;
 use super::screen;
-use crate::client::HubAddress;
 use crate::client::http::HttpClient;
+use crate::client::{ClientOptions, HubAddress};
 use crate::protocol::{Operation, RelationType};
 
 /// How long a command waits for its answer.
@@ -53,6 +54,37 @@ impl Hub {
         Ok(HttpClient { address, token, patience: PATIENCE })
     }
 
+    /// The hub's URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The agent that asks.
+    pub fn agent(&self) -> Result<&str, Failure> {
+        let missing = || Failure::usage("who asks? Give --agent ID or set AKASHIK_AGENT");
+        self.agent.as_deref().ok_or_else(missing)
+    }
+
+    /// As whom to hold a connection.
+    pub fn options(&self) -> Result<ClientOptions, Failure> {
+        let HttpClient { token, .. } = self.client()?;
+        let mut options = ClientOptions::new(self.agent()?).patient_for(PATIENCE);
+        (options.token, options.field) = (token, self.field.clone());
+        Ok(options)
+    }
+
+    /// Sends one operation and returns the response.
+    pub fn operate(
+        &self,
+        operation: Operation,
+        session: Option<&str>,
+        payload: &Value,
+    ) -> Result<Box<RawValue>, Failure> {
+        let (client, agent) = (self.client()?, self.agent()?);
+        let payload = serde_json::value::to_raw_value(payload).map_err(Failure::failed)?;
+        Ok(runtime()?.block_on(client.operate(operation, agent, session, None, payload))?)
+    }
+
     /// Reads something under `/v1/`.
     pub fn get(&self, rest: &str) -> Result<Box<RawValue>, Failure> {
         let client = self.client()?;
@@ -79,10 +111,7 @@ pub(super) struct Ask {
 impl Ask {
     /// The agent that asks.
     pub fn agent(&self) -> Result<&str, Failure> {
-        self.hub
-            .agent
-            .as_deref()
-            .ok_or_else(|| Failure::usage("who asks? Give --agent ID or set AKASHIK_AGENT"))
+        self.hub.agent()
     }
 
     /// Sends the operation with the given payload, or with the flags' one, and prints the response.

@@ -20,6 +20,7 @@ mod screen;
 mod serve;
 mod settings;
 mod status;
+mod subscribe;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Command {
     Detect(detect::Detect),
     /// Reconstruct how something came about
     Replay(replay::Replay),
+    /// Be told of events as they happen, line by line
+    Subscribe(Box<subscribe::Subscribe>),
     /// Take a committed unit back (Extension)
     Retract(give_up::GiveUp),
     /// Make a draft everyone's memory (Extension)
@@ -79,6 +82,7 @@ pub fn run() -> ExitCode {
         Command::Attune(command) => command.run(),
         Command::Detect(command) => command.run(),
         Command::Replay(command) => command.run(),
+        Command::Subscribe(command) => command.run(),
         Command::Retract(command) => command.run(Operation::Retract),
         Command::Commit(command) => command.run(),
         Command::Discard(command) => command.run(Operation::Discard),

@@ -1,43 +1,33 @@
 //! The task that owns the socket: sends what is asked for, hands out replies, returns when the hub was lost.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::SinkExt;
+use futures::StreamExt;
 use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt};
-use http::HeaderValue;
-use http::header::AUTHORIZATION;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 use tracing::debug;
 
-use super::ClientOptions;
-use super::address::HubAddress;
+use super::attached::{Again, Attached};
 use super::backoff::Backoff;
 use super::error::ClientError;
-use super::pending::{Pending, Reply};
-use crate::limits::{EPOCH_CEILING, HEARTBEAT_MS, REPLY_MAX_BYTES, SILENCE_MAX_MS};
-use crate::protocol::{ErrorBody, Operation, PROTOCOL, RequestEnvelope, VERSION};
+use super::identity::{Identity, Socket};
+use super::pending::{Answered, Effect, Pending, Reply};
+use super::receiving::Receiving;
+use crate::limits::{EPOCH_CEILING, HEARTBEAT_MS, REATTACH_PAUSE_MS};
+use crate::protocol::Operation;
 
-/// How long one attempt to connect may take.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a closing handshake may take.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
-/// Largest message taken from a hub: its largest reply, and the envelope around it.
-const MESSAGE_IN_MAX_BYTES: usize = REPLY_MAX_BYTES + 64 * 1024;
-
-type Socket = WebSocketStream<TcpStream>;
 
 /// A call on its way to the socket.
 #[derive(Debug)]
@@ -45,129 +35,30 @@ pub(super) struct Command {
     pub operation: Operation,
     pub payload: Box<RawValue>,
     pub reply: Reply,
+    pub effect: Effect,
 }
 
-/// Who speaks to which Field, and what it has seen.
-#[derive(Debug)]
-pub(super) struct Identity {
-    pub agent_id: Arc<str>,
-    session_id: Option<Arc<str>>,
-    token: Option<String>,
-    address: HubAddress,
-    /// Message ids are this and a number: unique, also across restarts of whoever uses the client.
-    prefix: String,
-    epoch: AtomicU64,
-    /// Largest message that the hub takes, once it has said so.
-    message_max_bytes: AtomicUsize,
-}
-
-impl Identity {
-    pub fn new(address: HubAddress, options: &ClientOptions) -> Self {
-        Self {
-            agent_id: options.agent_id.as_str().into(),
-            session_id: options.session_id.as_deref().map(Arc::from),
-            token: options.token.clone(),
-            address,
-            prefix: format!("{:032x}-", rand::random::<u128>()),
-            epoch: AtomicU64::new(0),
-            message_max_bytes: AtomicUsize::new(usize::MAX),
-        }
-    }
-
-    /// Learns how large a message may be: a larger one would only cost everybody the connection.
-    pub fn limit_messages(&self, bytes: usize) {
-        self.message_max_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// The greatest epoch seen.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Relaxed)
-    }
-
-    fn frame(
-        &self,
-        number: u64,
-        operation: Operation,
-        payload: Box<RawValue>,
-    ) -> Result<Utf8Bytes, ClientError> {
-        let envelope = RequestEnvelope {
-            protocol: PROTOCOL.into(),
-            version: VERSION.into(),
-            id: format!("{}{number}", self.prefix).into(),
-            operation: operation.name().into(),
-            agent_id: Arc::clone(&self.agent_id),
-            session_id: self.session_id.clone(),
-            epoch: self.epoch(),
-            payload,
-        };
-        let text = serde_json::to_string(&envelope)
-            .map_err(|error| ClientError::Protocol(Cow::Owned(format!("unwritable message: {error}"))))?;
-        let most = self.message_max_bytes.load(Ordering::Relaxed);
-        if text.len() > most {
-            let why = format!("the message has {} bytes; the hub takes at most {most}", text.len());
-            return Err(ClientError::Protocol(Cow::Owned(why)));
-        }
-        Ok(text.into())
-    }
-
-    /// The number in a message id of this client.
-    fn number(&self, id: &str) -> Option<u64> {
-        id.strip_prefix(&self.prefix)?.parse().ok()
-    }
-
-    async fn connect(&self) -> Result<Socket, ClientError> {
-        timeout(CONNECT_PATIENCE, self.handshake())
-            .await
-            .map_err(|_| ClientError::Unreachable(format!("no handshake within {CONNECT_PATIENCE:?}")))?
-    }
-
-    async fn handshake(&self) -> Result<Socket, ClientError> {
-        let unreachable = |error: &dyn std::fmt::Display| {
-            ClientError::Unreachable(format!("{} at {}", error, self.address.authority()))
-        };
-        let stream = TcpStream::connect(self.address.authority()).await.map_err(|e| unreachable(&e))?;
-        stream.set_nodelay(true).map_err(|e| unreachable(&e))?;
-        let mut request = self.address.websocket().into_client_request().map_err(|e| unreachable(&e))?;
-        if let Some(token) = &self.token {
-            let value = HeaderValue::try_from(format!("Bearer {token}"))
-                .map_err(|_| ClientError::Protocol(Cow::Borrowed("the token is no header value")))?;
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
-        let config = WebSocketConfig::default()
-            .read_buffer_size(16 * 1024)
-            .write_buffer_size(16 * 1024)
-            .max_message_size(Some(MESSAGE_IN_MAX_BYTES))
-            .max_frame_size(Some(MESSAGE_IN_MAX_BYTES));
-        match tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await {
-            Ok((socket, _)) => Ok(socket),
-            Err(WsError::Http(response)) => {
-                let body = response.body().as_deref().unwrap_or_default();
-                Err(match serde_json::from_slice::<ErrorBody>(body) {
-                    Ok(body) => ClientError::Refused(Box::new(body)),
-                    Err(_) if response.status().is_server_error() => unreachable(&response.status()),
-                    Err(_) => ClientError::Protocol(Cow::Owned(format!(
-                        "{} to the WebSocket handshake",
-                        response.status()
-                    ))),
-                })
-            }
-            Err(WsError::Io(error)) => Err(unreachable(&error)),
-            Err(error) => Err(ClientError::Protocol(Cow::Owned(error.to_string()))),
-        }
-    }
+/// How a client's connection stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// It is open.
+    Open,
+    /// It was lost, for this reason; the client tries to return.
+    Lost(Arc<str>),
 }
 
 /// Why a connection came to its end.
-enum End {
+pub(super) enum End {
     /// The client was dropped: nobody wants anything any more.
     Left,
     /// The hub, or the way to it, is gone.
     Lost { code: Option<CloseCode>, why: String },
 }
 
-/// What was said and is not answered.
-struct Messages {
-    identity: Arc<Identity>,
+/// What was said and is not answered, and who listens.
+pub(super) struct Messages {
+    pub identity: Arc<Identity>,
+    pub attached: Arc<Attached>,
     /// Shared by the sending and the receiving half, which run in one task; never held across an await.
     pending: Mutex<Pending>,
     sent: AtomicU64,
@@ -186,7 +77,9 @@ impl Messages {
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         match self.identity.frame(number, command.operation, command.payload) {
             Ok(frame) => {
-                self.pending().insert(number, frame.clone(), command.reply);
+                self.pending().insert(number, frame.clone(), command.reply, command.effect);
+                // Whoever paused reads on: there is a reply to come.
+                self.attached.bell.room.notify_one();
                 Some(frame)
             }
             Err(error) => {
@@ -195,6 +88,48 @@ impl Messages {
                 None
             }
         }
+    }
+
+    /// Gives a message its reply, after what it means for the subscriptions: pushes may come right behind it. False
+    /// when nobody waits for this number.
+    pub fn answer(&self, number: u64, outcome: Result<Box<RawValue>, ClientError>) -> bool {
+        let Some(Answered { reply, effect }) = self.pending().take(number) else { return false };
+        if let Ok(answer) = &outcome {
+            self.attached.follow(&effect, answer);
+        }
+        // The caller may have left meanwhile; then the reply is of no use to anybody.
+        let is_heard = reply.send(outcome).is_ok();
+        if let (false, Effect::Attaches(inbox)) = (is_heard, &effect) {
+            self.attached.leave(inbox);
+        }
+        is_heard
+    }
+
+    /// Whether anybody waits for a reply.
+    pub fn is_awaited(&self) -> bool {
+        self.pending().is_awaited()
+    }
+
+    /// The messages that attach subscriptions again: all of them on a new connection, else those that ask for it.
+    fn attachments(&self, new_connection: bool) -> Vec<Utf8Bytes> {
+        let Again { registration, inboxes } = self.attached.again(new_connection);
+        let mut frames = Vec::new();
+        let frame = |number, operation, payload| self.identity.frame(number, operation, payload).ok();
+        if let Some(payload) = registration {
+            // Refused, it leaves the subscriptions refused as well, and those say why.
+            let number = self.sent.fetch_add(1, Ordering::Relaxed);
+            frames.extend(frame(number, Operation::Register, payload));
+        }
+        for (id, cursor, inbox) in inboxes {
+            let number = self.sent.fetch_add(1, Ordering::Relaxed);
+            let subscription = json!({ "id": id, "resume_after": cursor });
+            let payload = to_raw_value(&json!({ "action": "subscribe", "subscription": subscription }));
+            if let Some(frame) = payload.ok().and_then(|p| frame(number, Operation::Subscribe, p)) {
+                self.attached.asked(number, inbox);
+                frames.push(frame);
+            }
+        }
+        frames
     }
 
     /// A read that can match nothing: it tells the hub that this agent is connected again, which only a
@@ -213,9 +148,9 @@ impl Messages {
         match code {
             Some(CloseCode::Size) => {
                 let error = ClientError::Protocol(Cow::Borrowed("the message is larger than the hub takes"));
-                let mut pending = self.pending();
-                if let Some(number) = pending.largest() {
-                    pending.answer(number, Err(error));
+                let largest = self.pending().largest();
+                if let Some(number) = largest {
+                    self.answer(number, Err(error));
                 }
             }
             // Policy, and the hub's own codes for who may not be here.
@@ -227,6 +162,12 @@ impl Messages {
     }
 }
 
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.attached.close();
+    }
+}
+
 /// The owner of the socket.
 pub(super) struct Link {
     messages: Messages,
@@ -235,17 +176,25 @@ pub(super) struct Link {
     backoff: Backoff,
     /// The agent has been answered as a registered one, so a connection that returns should say so.
     joined: bool,
+    connection: watch::Sender<Connection>,
 }
 
 impl Link {
     /// Connects for the first time.
     pub async fn open(
         identity: Arc<Identity>,
+        attached: Arc<Attached>,
         commands: mpsc::Receiver<Command>,
     ) -> Result<Self, ClientError> {
         let socket = Some(identity.connect().await?);
-        let messages = Messages { identity, pending: Mutex::default(), sent: AtomicU64::new(1) };
-        Ok(Self { messages, commands, socket, backoff: Backoff::default(), joined: false })
+        let messages = Messages { identity, attached, pending: Mutex::default(), sent: AtomicU64::new(1) };
+        let connection = watch::Sender::new(Connection::Open);
+        Ok(Self { messages, commands, socket, backoff: Backoff::default(), joined: false, connection })
+    }
+
+    /// How the connection stands, from now on.
+    pub fn watch(&self) -> watch::Receiver<Connection> {
+        self.connection.subscribe()
     }
 
     /// Serves until the client is dropped.
@@ -256,9 +205,13 @@ impl Link {
                 End::Lost { code, why } => {
                     debug!(?code, why, "connection to the hub lost");
                     self.messages.settle(code, &why);
+                    self.connection.send_replace(Connection::Lost(why.into()));
                 }
             }
             self.socket = self.reconnect().await;
+            if self.socket.is_some() {
+                self.connection.send_replace(Connection::Open);
+            }
         }
     }
 
@@ -283,6 +236,7 @@ impl Link {
                 Ok(socket) => return Some(socket),
                 Err(ClientError::Refused(body)) if !body.recoverable => {
                     self.messages.pending().fail_all(|| ClientError::Refused(body.clone()));
+                    self.messages.attached.end_all(|| Some(ClientError::Refused(body.clone())));
                 }
                 Err(error) => debug!(%error, "the hub is still away"),
             }
@@ -293,13 +247,14 @@ impl Link {
     /// to take replies and a client that waits for the hub to take requests would wait forever.
     async fn serve(&mut self, socket: Socket) -> End {
         let (mut sink, mut stream) = socket.split();
-        let mut repeats = self.messages.pending().repeats();
-        if repeats.is_empty() && self.joined {
-            repeats.extend(self.messages.presence());
+        let mut first = self.messages.attachments(true);
+        first.extend(self.messages.pending().repeats());
+        if first.is_empty() && self.joined {
+            first.extend(self.messages.presence());
         }
-        let mut receiving = Receiving { messages: &self.messages, useful: false, joined: false };
+        let mut receiving = Receiving::new(&self.messages);
         let end = tokio::select! {
-            end = send(&self.messages, &mut self.commands, &mut sink, repeats) => end,
+            end = send(&self.messages, &mut self.commands, &mut sink, first) => end,
             end = receiving.run(&mut stream) => end,
         };
         let Receiving { useful, joined, .. } = receiving;
@@ -326,14 +281,14 @@ async fn close(sink: &mut SplitSink<Socket, Message>, stream: &mut SplitStream<S
     let _ = timeout(CLOSE_PATIENCE, goodbye).await;
 }
 
-/// The sending half: first what is sent again, then what comes.
+/// The sending half: first subscriptions and what is sent again, then what comes.
 async fn send(
     messages: &Messages,
     commands: &mut mpsc::Receiver<Command>,
     sink: &mut SplitSink<Socket, Message>,
-    repeats: Vec<Utf8Bytes>,
+    first: Vec<Utf8Bytes>,
 ) -> End {
-    match send_until_left(messages, commands, sink, repeats).await {
+    match send_until_left(messages, commands, sink, first).await {
         Ok(()) => End::Left,
         Err(error) => End::Lost { code: None, why: error.to_string() },
     }
@@ -343,14 +298,17 @@ async fn send_until_left(
     messages: &Messages,
     commands: &mut mpsc::Receiver<Command>,
     sink: &mut SplitSink<Socket, Message>,
-    repeats: Vec<Utf8Bytes>,
+    first: Vec<Utf8Bytes>,
 ) -> Result<(), WsError> {
-    for frame in repeats {
+    for frame in first {
         sink.feed(Message::Text(frame)).await?;
     }
     sink.flush().await?;
-    let mut heartbeat = tokio::time::interval(Duration::from_millis(HEARTBEAT_MS));
+    let mut heartbeat = interval(Duration::from_millis(HEARTBEAT_MS));
     heartbeat.reset();
+    let mut pause = interval(Duration::from_millis(REATTACH_PAUSE_MS));
+    pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let attached = &messages.attached;
     loop {
         let mut next = tokio::select! {
             command = commands.recv() => match command {
@@ -362,6 +320,8 @@ async fn send_until_left(
                 sink.feed(Message::Ping(bytes::Bytes::new())).await?;
                 None
             }
+            () = attached.bell.attach.notified() => attach(messages, sink).await?,
+            _ = pause.tick(), if attached.is_put_off() => attach(messages, sink).await?,
         };
         while let Some(command) = next {
             if let Some(frame) = messages.enter(command) {
@@ -373,123 +333,13 @@ async fn send_until_left(
     }
 }
 
-/// The receiving half.
-struct Receiving<'a> {
-    messages: &'a Messages,
-    /// Something was received, so the connection was of use.
-    useful: bool,
-    joined: bool,
-}
-
-/// What a reply's envelope is read for.
-#[derive(Deserialize)]
-struct ReplyFrame<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    epoch: u64,
-    #[serde(borrow)]
-    payload: &'a RawValue,
-}
-
-/// What tells an error body from a response: no response has these keys.
-#[derive(Deserialize)]
-struct Probe {
-    code: Option<IgnoredAny>,
-    suggested_action: Option<IgnoredAny>,
-}
-
-impl Receiving<'_> {
-    async fn run(&mut self, stream: &mut SplitStream<Socket>) -> End {
-        let silence = Duration::from_millis(SILENCE_MAX_MS);
-        let lost = |code, why: String| End::Lost { code, why };
-        loop {
-            let deadline = Instant::now() + silence;
-            match tokio::time::timeout_at(deadline, stream.next()).await {
-                Err(_) => return lost(None, format!("nothing heard for {silence:?}")),
-                Ok(None) => return lost(None, "the hub closed the connection".into()),
-                Ok(Some(Err(error))) => return lost(None, error.to_string()),
-                Ok(Some(Ok(Message::Text(text)))) => self.take(&text),
-                Ok(Some(Ok(Message::Close(frame)))) => {
-                    let why = frame.as_ref().map_or_else(String::new, ToString::to_string);
-                    return lost(frame.map(|f| f.code), format!("the hub closed the connection: {why}"));
-                }
-                // Pings are answered by the stream itself while it is polled.
-                Ok(Some(Ok(_))) => {}
-            }
-        }
+/// Asks to attach what wants it, and makes the loop go on without a call.
+async fn attach(
+    messages: &Messages,
+    sink: &mut SplitSink<Socket, Message>,
+) -> Result<Option<Command>, WsError> {
+    for frame in messages.attachments(false) {
+        sink.feed(Message::Text(frame)).await?;
     }
-
-    /// Takes a frame: a reply to one of ours, or something that is not for us (yet).
-    fn take(&mut self, text: &str) {
-        let frame: ReplyFrame<'_> = match serde_json::from_str(text) {
-            Ok(frame) => frame,
-            Err(error) => return debug!(%error, "a frame that is no envelope is ignored"),
-        };
-        let identity = &self.messages.identity;
-        self.useful = true;
-        if frame.epoch < EPOCH_CEILING {
-            identity.epoch.fetch_max(frame.epoch, Ordering::Relaxed);
-        }
-        let Some(number) = identity.number(&frame.id) else {
-            // Here a later stream of notifications takes what the hub pushes.
-            return debug!(id = %frame.id, "a frame that answers nothing is ignored");
-        };
-        let outcome = read_outcome(frame.payload);
-        self.joined |= outcome.is_ok();
-        if !self.messages.pending().answer(number, outcome) {
-            debug!(id = %frame.id, "nobody waits for this reply any more");
-        }
-    }
-}
-
-/// Tells a response from a no.
-fn read_outcome(payload: &RawValue) -> Result<Box<RawValue>, ClientError> {
-    let unreadable = |error: serde_json::Error| {
-        ClientError::Protocol(Cow::Owned(format!("unreadable reply payload: {error}")))
-    };
-    let probe: Probe = serde_json::from_str(payload.get()).map_err(unreadable)?;
-    if probe.code.is_some() && probe.suggested_action.is_some() {
-        let body: ErrorBody = serde_json::from_str(payload.get()).map_err(unreadable)?;
-        return Err(ClientError::Refused(Box::new(body)));
-    }
-    Ok(payload.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::{Envelope, ErrorCode, Refusal};
-
-    fn identity() -> Identity {
-        Identity::new("http://h:1".parse().unwrap(), &ClientOptions::new("a\"gent").in_session("s"))
-    }
-
-    #[test]
-    fn messages_are_envelopes_with_ids_of_their_own() {
-        let (one, other) = (identity(), identity());
-        let payload = || RawValue::from_string("{\"x\":1}".into()).unwrap();
-        one.epoch.store(41, Ordering::Relaxed);
-        let frame = one.frame(7, Operation::Record, payload()).unwrap();
-        let envelope = Envelope::parse(&frame).unwrap();
-        assert_eq!((envelope.epoch, envelope.agent_id.as_ref()), (41, "a\"gent"));
-        assert_eq!(envelope.session_id.as_deref(), Some("s"));
-        assert_eq!(one.number(&envelope.id), Some(7));
-        assert_eq!(other.number(&envelope.id), None, "another client's ids differ");
-        assert_eq!(one.number("push-sub-1-4.0"), None);
-        one.limit_messages(frame.len());
-        assert!(one.frame(7, Operation::Record, payload()).is_ok());
-        one.limit_messages(frame.len() - 1);
-        assert!(matches!(one.frame(7, Operation::Record, payload()), Err(ClientError::Protocol(_))));
-    }
-
-    #[test]
-    fn a_no_is_told_from_a_response() {
-        let raw = |text: String| RawValue::from_string(text).unwrap();
-        let no = Refusal::new(ErrorCode::UnitNotFound, "m", "s").body(Some(Operation::Retract));
-        let outcome = read_outcome(&raw(serde_json::to_string(&no).unwrap()));
-        assert!(matches!(outcome, Err(ClientError::Refused(body)) if *body == no));
-        let warned = r#"{"status":"accepted","warning":{"code":"ENRICHMENT_FAILED"}}"#;
-        assert_eq!(read_outcome(&raw(warned.into())).unwrap().get(), warned);
-        assert!(matches!(read_outcome(&raw("[1]".into())), Err(ClientError::Protocol(_))));
-    }
+    Ok(None)
 }

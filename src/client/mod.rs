@@ -16,16 +16,39 @@
 //! # }
 //! ```
 //!
-//! Read [`address`] (where a hub is), `requests` (what can be asked), `link` (the task that owns the
-//! socket), `backoff` and [`http`], the one-shot way that the command line uses.
+//! What the hub pushes comes as a stream that survives lost connections:
+//!
+//! ```no_run
+//! # async fn example(client: akashik_hub::client::Client) -> Result<(), akashik_hub::client::ClientError> {
+//! use akashik_hub::client::Subscribe;
+//! use akashik_hub::protocol::EventName;
+//!
+//! let mut news = client.subscribe(Subscribe::to([EventName::MemoryRecorded]).min_relevance(0.3)).await?;
+//! while let Some(notification) = news.next().await {
+//!     println!("{}", notification?.summary);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Read [`address`] (where a hub is), `requests` (what can be asked), `identity` (who asks), `link` (the task that owns
+//! the socket) with its halves, `pending` (what waits for replies), `inbox` and `attached` (what is pushed, and how
+//! subscriptions survive), `subscribe` and `notifications` (the streams), `backoff` and [`http`], the one-shot way that
+//! the command line uses.
 
 pub mod address;
+mod attached;
 mod backoff;
 mod error;
 pub mod http;
+mod identity;
+mod inbox;
 mod link;
+mod notifications;
 mod pending;
+mod receiving;
 mod requests;
+mod subscribe;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,18 +58,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use address::{HubAddress, MalformedAddress, is_field_name};
 pub use error::ClientError;
+pub use link::Connection;
+pub use notifications::{DirectNotifications, Notifications};
 pub use requests::{Attune, Commit, Detect, Record, Register, Replay};
+pub use subscribe::Subscribe;
 
 use crate::limits::IN_FLIGHT_MAX;
 use crate::protocol::{
     Acknowledged, Attuned, Deregistered, Detected, Operation, Recorded, Registered, Replayed,
 };
-use link::{Command, Identity, Link};
+use attached::Attached;
+use identity::Identity;
+use link::{Command, Link};
+use pending::Effect;
 
 /// How long a call may take, reconnecting included, when the options do not say.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -113,6 +142,8 @@ pub struct Client {
     queue: mpsc::Sender<Command>,
     in_flight: Semaphore,
     identity: Arc<Identity>,
+    attached: Arc<Attached>,
+    connection: watch::Receiver<Connection>,
     patience: Duration,
     task: JoinHandle<()>,
 }
@@ -130,11 +161,14 @@ impl Client {
         }
         let identity = Arc::new(Identity::new(address, &options));
         let (queue, commands) = mpsc::channel(IN_FLIGHT_MAX);
-        let link = Link::open(Arc::clone(&identity), commands).await?;
+        let attached = Arc::new(Attached::default());
+        let link = Link::open(Arc::clone(&identity), Arc::clone(&attached), commands).await?;
         Ok(Self {
             queue,
             in_flight: Semaphore::new(IN_FLIGHT_MAX),
             identity,
+            attached,
+            connection: link.watch(),
             patience: options.patience,
             task: tokio::spawn(link.run()),
         })
@@ -150,14 +184,20 @@ impl Client {
         self.identity.epoch()
     }
 
+    /// How the connection stands: watch it to tell people that the hub is away, or back.
+    pub fn connection(&self) -> watch::Receiver<Connection> {
+        self.connection.clone()
+    }
+
     /// REGISTER. A role alone will do: `client.register("strategist")`.
     ///
     /// # Errors
     /// As every call: see [`ClientError`]. An answer with status `rejected` is no error.
     pub async fn register(&self, request: impl Into<Register>) -> Result<Registered, ClientError> {
         let request = request.into();
-        let registered: Registered =
-            self.call(Operation::Register, &request.payload(self.agent_id())).await?;
+        let payload = raw(&request.payload(self.agent_id()))?;
+        let effect = Effect::Registers(payload.clone());
+        let registered: Registered = self.call_for(Operation::Register, &payload, effect).await?;
         self.identity.limit_messages(registered.field_capabilities.limits.message_bytes);
         Ok(registered)
     }
@@ -167,7 +207,8 @@ impl Client {
     /// # Errors
     /// As every call: see [`ClientError`].
     pub async fn deregister(&self) -> Result<Deregistered, ClientError> {
-        self.call(Operation::Deregister, &serde_json::json!({ "agent_id": self.agent_id() })).await
+        let payload = serde_json::json!({ "agent_id": self.agent_id() });
+        self.call_for(Operation::Deregister, &payload, Effect::Leaves).await
     }
 
     /// RECORD.
@@ -248,9 +289,18 @@ impl Client {
         operation: Operation,
         payload: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let payload = serde_json::value::to_raw_value(payload)
-            .map_err(|error| ClientError::Protocol(Cow::Owned(format!("unwritable payload: {error}"))))?;
-        let text = tokio::time::timeout(self.patience, self.exchange(operation, payload))
+        self.call_for(operation, payload, Effect::None).await
+    }
+
+    /// A call whose answer means something for the client itself.
+    async fn call_for<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        payload: &impl Serialize,
+        effect: Effect,
+    ) -> Result<T, ClientError> {
+        let payload = raw(payload)?;
+        let text = tokio::time::timeout(self.patience, self.exchange(operation, payload, effect))
             .await
             .map_err(|_| ClientError::Unreachable(format!("no answer within {:?}", self.patience)))??;
         serde_json::from_str(text.get())
@@ -263,11 +313,17 @@ impl Client {
         &self,
         operation: Operation,
         payload: Box<RawValue>,
+        effect: Effect,
     ) -> Result<Box<RawValue>, ClientError> {
         let gone = || ClientError::Disconnected(Cow::Borrowed("the client's task has ended"));
         let _permit = self.in_flight.acquire().await.map_err(|_| gone())?;
         let (reply, answered) = oneshot::channel();
-        self.queue.send(Command { operation, payload, reply }).await.map_err(|_| gone())?;
+        self.queue.send(Command { operation, payload, reply, effect }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
+}
+
+fn raw(payload: &impl Serialize) -> Result<Box<RawValue>, ClientError> {
+    serde_json::value::to_raw_value(payload)
+        .map_err(|error| ClientError::Protocol(Cow::Owned(format!("unwritable payload: {error}"))))
 }

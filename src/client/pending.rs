@@ -1,15 +1,39 @@
 //! The messages that wait for their replies, in the order in which they were sent.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::error::ClientError;
+use super::inbox::Inbox;
 
 /// Where the reply to a message goes.
 pub(super) type Reply = oneshot::Sender<Result<Box<RawValue>, ClientError>>;
+
+/// What a good reply to a message means for the client itself.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// Nothing: it is the caller's alone.
+    None,
+    /// The agent is registered, with this payload.
+    Registers(Box<RawValue>),
+    /// The agent has left.
+    Leaves,
+    /// A subscription is attached, and this is where it is pushed to.
+    Attaches(Arc<Inbox>),
+    /// The subscription of this id has ended.
+    Ends(Box<str>),
+}
+
+/// A message that has got its reply.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub reply: Reply,
+    pub effect: Effect,
+}
 
 /// How many messages may wait before those whose callers are gone are looked for.
 const SWEEP_FIRST: usize = 512;
@@ -22,6 +46,7 @@ struct Waiting {
     /// The whole frame, as it was first sent: a repeat must be the same message.
     frame: Utf8Bytes,
     reply: Reply,
+    effect: Effect,
     /// On how many connections it was sent again.
     repeated: u32,
 }
@@ -41,21 +66,23 @@ impl Default for Pending {
 
 impl Pending {
     /// Enters a message that is about to be sent.
-    pub fn insert(&mut self, number: u64, frame: Utf8Bytes, reply: Reply) {
+    pub fn insert(&mut self, number: u64, frame: Utf8Bytes, reply: Reply, effect: Effect) {
         if self.waiting.len() >= self.sweep_at {
             self.forget_abandoned();
             self.sweep_at = SWEEP_FIRST.max(self.waiting.len() * 2);
         }
-        self.waiting.insert(number, Waiting { frame, reply, repeated: 0 });
+        self.waiting.insert(number, Waiting { frame, reply, effect, repeated: 0 });
     }
 
-    /// Gives a message its reply; false when nobody waits for this number.
-    pub fn answer(&mut self, number: u64, outcome: Result<Box<RawValue>, ClientError>) -> bool {
-        match self.waiting.remove(&number) {
-            // The caller may have left meanwhile; then the reply is of no use to anybody.
-            Some(waiting) => waiting.reply.send(outcome).is_ok(),
-            None => false,
-        }
+    /// Takes out a message that has got its reply; nothing when none waits under this number.
+    pub fn take(&mut self, number: u64) -> Option<Answered> {
+        let Waiting { reply, effect, .. } = self.waiting.remove(&number)?;
+        Some(Answered { reply, effect })
+    }
+
+    /// Whether anybody waits for a reply.
+    pub fn is_awaited(&self) -> bool {
+        self.waiting.values().any(|waiting| !waiting.reply.is_closed())
     }
 
     /// The frames to send again on a new connection, oldest first. One that no connection has outlived
@@ -106,12 +133,13 @@ mod tests {
         let (third, _kept) = oneshot::channel();
         let (fourth, _kept_too) = oneshot::channel();
         for (number, reply) in [(1, first), (2, second), (9, third), (10, fourth)] {
-            pending.insert(number, format!("frame {number}").into(), reply);
+            pending.insert(number, format!("frame {number}").into(), reply, Effect::None);
         }
         drop(dropped);
-        assert!(pending.answer(1, Ok(raw("1"))));
-        assert!(!pending.answer(1, Ok(raw("1"))), "a second reply has no taker");
+        pending.take(1).unwrap().reply.send(Ok(raw("1"))).unwrap();
+        assert!(pending.take(1).is_none(), "a second reply has no taker");
         assert_eq!(answered.try_recv().unwrap().unwrap().get(), "1");
+        assert!(pending.is_awaited());
         assert_eq!(pending.repeats(), ["frame 9", "frame 10"]);
     }
 
@@ -120,16 +148,16 @@ mod tests {
         let mut pending = Pending::default();
         for number in 0..100_000 {
             let (reply, _) = oneshot::channel();
-            pending.insert(number, "x".into(), reply);
+            pending.insert(number, "x".into(), reply, Effect::None);
         }
-        assert!(pending.waiting.len() <= SWEEP_FIRST);
+        assert!(pending.waiting.len() <= SWEEP_FIRST && !pending.is_awaited());
     }
 
     #[test]
     fn what_ends_every_connection_is_given_up() {
         let mut pending = Pending::default();
         let (reply, mut answered) = oneshot::channel();
-        pending.insert(1, "poison".into(), reply);
+        pending.insert(1, "poison".into(), reply, Effect::None);
         for _ in 0..REPEATS_MAX {
             assert_eq!(pending.repeats().len(), 1);
         }

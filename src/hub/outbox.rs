@@ -85,6 +85,12 @@ impl Outbox {
         self.followers.push(Follower::new(&self.feed, listener, place));
     }
 
+    /// Whether nothing is attached.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.followers.is_empty()
+    }
+
     /// Where to resume: nothing at or before it is still to come. With one subscription attached, which may have
     /// ended meanwhile.
     pub fn cursor(&self) -> Option<Cursor> {

@@ -1,10 +1,14 @@
 //! `akashik bench`: measures a running hub from outside, over WebSockets.
 //!
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
-//! writes), `record` and `attune` (the two measurements), `fsync` (what a disk takes alone), `tally`.
+//! writes), `record`, `attune` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what the kernel
+//! says of the hub), `fsync` (what a disk takes alone), `tally`.
 
 mod attune;
+mod ear;
+mod fanout;
 mod fsync;
+mod hub_process;
 mod load;
 mod record;
 mod tally;
@@ -22,6 +26,8 @@ pub(super) enum Bench {
     Record(record::Record),
     /// How long ATTUNE takes, alone or beside writers
     Attune(attune::Attune),
+    /// How fast what is recorded reaches many who listen
+    Fanout(fanout::Fanout),
 }
 
 impl Bench {
@@ -30,6 +36,7 @@ impl Bench {
         match self {
             Self::Record(bench) => bench.run(),
             Self::Attune(bench) => bench.run(),
+            Self::Fanout(bench) => bench.run(),
         }
     }
 }

@@ -118,7 +118,7 @@ impl Line<'_> {
 
     /// The next push: its frame.
     async fn next(&mut self) -> Value {
-        let push = timeout(PATIENCE, self.outbox.next()).await.expect("a push comes");
+        let push = timeout(PATIENCE, self.outbox.next()).await.expect("in time").expect("a push comes");
         serde_json::from_str(&push.frame()).expect("a frame is JSON")
     }
 
@@ -135,7 +135,7 @@ impl Line<'_> {
     async fn hears_nothing_else(&mut self) {
         // Followers are woken in one go: the herald had its turn when others were told of a later operation.
         let quiet = timeout(Duration::from_millis(30), self.outbox.next()).await;
-        assert!(quiet.is_err(), "{}", quiet.expect("a push").frame());
+        assert!(quiet.is_err(), "{}", quiet.unwrap().map(|push| push.frame()).unwrap_or_default());
     }
 }
 
@@ -222,7 +222,13 @@ async fn commits_that_fail_are_told_of_as_far_as_the_log_holds_them() {
         .map(|notice| notice.cursor)
         .collect();
     while heard.len() < recorded.len() {
-        heard.push(timeout(PATIENCE, listening.outbox.next()).await.expect("a push comes").cursor());
+        heard.push(
+            timeout(PATIENCE, listening.outbox.next())
+                .await
+                .expect("in time")
+                .expect("a push comes")
+                .cursor(),
+        );
     }
     assert_eq!(heard, recorded, "what the log holds, all of it, once");
     assert!(recorded.len() > 60);
@@ -380,7 +386,7 @@ async fn an_agent_that_comes_back_with_other_interests_is_told_by_those() {
     let scores = async |outbox: &mut Outbox, count: usize| {
         let mut scores = BTreeMap::new();
         for _ in 0..count {
-            let push = timeout(PATIENCE, outbox.next()).await.expect("a push comes");
+            let push = timeout(PATIENCE, outbox.next()).await.expect("in time").expect("a push comes");
             let told: Value = serde_json::from_str(&push.payload()).expect("JSON");
             scores.insert(push.cursor(), told["relevance_score"].as_f64().expect("a score"));
         }
@@ -413,7 +419,7 @@ async fn a_stream_resumes_from_what_the_field_did_by_itself() {
     let watch = || super::observer(EventName::ALL);
     let mut stream = stage.field().stream(watch(), None, "after").expect("now has happened");
     stage.field().disconnected(line.connection).await;
-    let failed = timeout(PATIENCE, stream.next()).await.expect("it fails");
+    let failed = timeout(PATIENCE, stream.next()).await.expect("in time").expect("it fails");
     assert_eq!(failed.event(), "agent.failed");
     let mut resumed =
         stage.field().stream(watch(), Some(failed.cursor()), "after").expect("that has happened");
@@ -421,7 +427,10 @@ async fn a_stream_resumes_from_what_the_field_did_by_itself() {
     let refusal = stage.field().stream(watch(), Some(ahead), "after").expect_err("that has not");
     assert_eq!(refusal.details["key"], "after");
     let mut bob = stage.line(2, &["bob"]).await;
-    assert_eq!(timeout(PATIENCE, resumed.next()).await.expect("goes on").event(), "agent.joined");
+    assert_eq!(
+        timeout(PATIENCE, resumed.next()).await.expect("in time").expect("goes on").event(),
+        "agent.joined"
+    );
     // And over a connection.
     let again = json!({ "id": "s", "events": ["agent.failed"], "resume_after": failed.cursor() });
     bob.subscribe("bob", again).await;

@@ -18,7 +18,7 @@ fn quiet_then_joined(units: usize) -> Vec<Entry> {
 }
 
 async fn next(outbox: &mut Outbox) -> Push {
-    timeout(Duration::from_secs(20), outbox.next()).await.expect("a push comes")
+    timeout(Duration::from_secs(20), outbox.next()).await.expect("in time").expect("a push comes")
 }
 
 /// Puts operations in one at a time; the herald has its turn after each.

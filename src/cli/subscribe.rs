@@ -1,0 +1,272 @@
+//! `akashik subscribe`: SUBSCRIBE, and what it brings, line by line.
+//!
+//! Listing and unsubscribing ask over HTTP, as the other commands do. Listening holds a WebSocket, so while it lasts
+//! the agent is connected; the Field counts it as failed some time after that, until it registers again.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::ask::{Hub, number, object, text_or_stdin};
+use super::exit::Failure;
+use super::screen::{self, excerpt, plain};
+use crate::client::{Client, ClientError, Connection, Notifications, Register, Subscribe as Request};
+use crate::protocol::{Cursor, ErrorCode, EventName, Notification, Operation};
+
+/// How long the end may take once it was asked for; a reader that takes nothing can hold it up.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// SUBSCRIBE.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "While it listens the agent is connected. Some time after it ends (the hub's grace time, 30 s \
+    by default) the agent counts as failed: give --role here, or register again, before it does anything else."
+)]
+pub(super) struct Subscribe {
+    #[command(flatten)]
+    hub: Hub,
+    /// The protocol session that this belongs to
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The whole payload as JSON, in place of its flags ('-' reads stdin)
+    #[arg(long, value_name = "JSON", conflicts_with = "Flags")]
+    payload: Option<String>,
+    /// Register in this role if the agent is not active; without it, it must be
+    #[arg(long)]
+    role: Option<String>,
+    /// With --role: something the agent cares for; repeat it for more
+    #[arg(long, requires = "role")]
+    interest: Vec<String>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Args)]
+struct Flags {
+    /// What to hear of, such as memory.recorded,conflict.detected; a known subscription need not be told again
+    #[arg(long, value_name = "EVENT", value_delimiter = ',', value_parser = event,
+        required_unless_present_any = ["id", "list", "unsubscribe", "payload"])]
+    events: Vec<EventName>,
+    /// Nothing about units less relevant to the agent, 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = number)]
+    min_relevance: Option<f64>,
+    /// At least so long between two lines about the same unit, conflict, task or agent
+    #[arg(long, value_name = "MS")]
+    debounce_ms: Option<u64>,
+    /// With the units themselves, in JSON
+    #[arg(long)]
+    include_unit: bool,
+    /// The subscription's id: a new one, or one of the agent's
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// First everything after this cursor, then what comes
+    #[arg(long, value_name = "CURSOR", value_parser = cursor)]
+    resume_after: Option<Cursor>,
+    /// List the agent's subscriptions instead
+    #[arg(long, conflicts_with_all = ["events", "id", "unsubscribe", "resume_after"])]
+    list: bool,
+    /// End this subscription instead
+    #[arg(long, value_name = "ID", conflicts_with_all = ["events", "id", "resume_after"])]
+    unsubscribe: Option<String>,
+}
+
+impl Subscribe {
+    /// Runs the command.
+    pub fn run(&self) -> Result<(), Failure> {
+        let payload = match &self.payload {
+            None => self.flags.payload(),
+            Some(text) => serde_json::from_str(&text_or_stdin(text)?)
+                .map_err(|error| Failure::usage(format!("--payload is no valid JSON: {error}")))?,
+        };
+        if payload["action"] != "subscribe" {
+            let response = self.hub.operate(Operation::Subscribe, self.session.as_deref(), &payload)?;
+            return screen::show_response(self.hub.json, &response, listed);
+        }
+        let request = serde_json::from_value(payload["subscription"].clone())
+            .map_err(|error| Failure::usage(format!("the payload's subscription: {error}")))?;
+        // The main thread writes, and may have to wait for its reader; another one keeps the connection alive.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        runtime.block_on(self.listen(request))
+    }
+
+    async fn listen(&self, request: Request) -> Result<(), Failure> {
+        let mut stop = stopping()?;
+        let mut options = self.hub.options()?;
+        options.session_id.clone_from(&self.session);
+        let client = tokio::select! {
+            client = Client::connect(self.hub.url(), options) => client?,
+            _ = stop.changed() => return Ok(()),
+        };
+        let stream = tokio::select! {
+            stream = self.subscribe(&client, request) => stream?,
+            _ = stop.changed() => return Ok(()),
+        };
+        let told = tokio::spawn(tell(client.connection()));
+        let outcome = self.show(stream, stop).await;
+        told.abort();
+        client.close().await;
+        outcome
+    }
+
+    /// Subscribes; an agent that is not active is registered first, where the command line says as what.
+    async fn subscribe(&self, client: &Client, request: Request) -> Result<Notifications, Failure> {
+        let refused = match (client.subscribe(request.clone()).await, &self.role) {
+            (Err(ClientError::Refused(body)), Some(role)) if body.code == ErrorCode::AgentNotRegistered => {
+                role
+            }
+            (outcome, _) => return Ok(outcome?),
+        };
+        let register = self.interest.iter().fold(Register::as_role(refused), |r, i| r.interested_in(i));
+        let registered = client.register(register).await?;
+        if let Some(reason) = registered.rejection_reason {
+            return Err(Failure::failed(format!("rejected: {reason}")));
+        }
+        Ok(client.subscribe(request).await?)
+    }
+
+    /// Prints what comes until it ends, or is told to.
+    async fn show(&self, mut stream: Notifications, mut stop: watch::Receiver<bool>) -> Result<(), Failure> {
+        let id = stream.subscription().id.to_string();
+        say(&format!("listening as subscription {}, after {}", plain(&json!(id)), stream.cursor()));
+        let for_people = !self.hub.json && io::stdout().is_terminal();
+        loop {
+            let notification = tokio::select! {
+                biased;
+                _ = stop.changed() => break,
+                notification = stream.next() => notification,
+            };
+            match notification {
+                Some(Ok(notification)) if for_people => screen::print(&line(&notification))?,
+                Some(Ok(notification)) => {
+                    screen::print(&serde_json::to_string(&notification).map_err(Failure::failed)?)?;
+                }
+                Some(Err(error)) => return Err(error.into()),
+                None => return Err(Failure::failed("the subscription has ended")),
+            }
+        }
+        say(&format!("to go on: --id {} --resume-after {}", plain(&json!(id)), stream.cursor()));
+        Ok(())
+    }
+}
+
+impl Flags {
+    fn payload(&self) -> Value {
+        if self.list {
+            return json!({ "action": "list" });
+        }
+        if let Some(id) = &self.unsubscribe {
+            return json!({ "action": "unsubscribe", "subscription": { "id": id } });
+        }
+        let subscription = object([
+            ("id", json!(self.id)),
+            ("events", json!(self.events)),
+            ("min_relevance", json!(self.min_relevance)),
+            ("debounce_ms", json!(self.debounce_ms)),
+            ("include_unit", json!(self.include_unit)),
+            ("resume_after", json!(self.resume_after)),
+        ]);
+        json!({ "action": "subscribe", "subscription": subscription })
+    }
+}
+
+fn event(text: &str) -> Result<EventName, String> {
+    let name = text.trim();
+    EventName::from_name(name).ok_or_else(|| format!("{name:?} is none of {}", EventName::names()))
+}
+
+fn cursor(text: &str) -> Result<Cursor, String> {
+    text.parse().map_err(|_| "must be a cursor, such as 42.0; 0.0 is the beginning".to_owned())
+}
+
+/// Becomes true when the process is told to end. Should the end be held up, it is cut short.
+fn stopping() -> Result<watch::Receiver<bool>, Failure> {
+    let (mut terminate, mut interrupt): (Signal, Signal) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (told, stop) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        told.send_replace(true);
+        tokio::select! {
+            () = tokio::time::sleep(FAREWELL) => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(0);
+    });
+    Ok(stop)
+}
+
+/// Says on stderr when the hub goes and comes.
+async fn tell(mut connection: watch::Receiver<Connection>) {
+    while connection.changed().await.is_ok() {
+        let news = match &*connection.borrow_and_update() {
+            Connection::Open => "connected again; what was missed comes now".to_owned(),
+            Connection::Lost(why) => {
+                format!("the connection was lost ({}); reconnecting", plain(&json!(why)))
+            }
+        };
+        say(&news);
+    }
+}
+
+/// Says something beside the output. With stderr closed there is nobody to tell.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "akashik: {text}");
+}
+
+/// A notification on one line: where, what, how relevant, whether something is to be done, and what it says.
+fn line(notification: &Notification) -> String {
+    let Notification { cursor, event, relevance_score, requires_action, summary, agent_id, .. } =
+        notification;
+    let mark = if *requires_action { '!' } else { ' ' };
+    let (event, agent) = (event.name(), plain(&json!(agent_id)));
+    let place = cursor.to_string();
+    format!("{place:>8}  {event:<18}  {relevance_score:.2} {mark} {agent}: {}", excerpt(summary))
+}
+
+/// The agent's subscriptions, one a line; or that one has ended.
+fn listed(response: &Value) -> String {
+    let Some(subscriptions) = response["subscriptions"].as_array() else { return screen::figures(response) };
+    if subscriptions.is_empty() {
+        return "no subscriptions".to_owned();
+    }
+    let row = |one: &Value| {
+        let events: Vec<_> = one["events"].as_array().into_iter().flatten().map(plain).collect();
+        let (id, relevance, pause) = (plain(&one["id"]), &one["min_relevance"], &one["debounce_ms"]);
+        format!("{id}  {}  relevance from {relevance}, {pause} ms apart", events.join(","))
+    };
+    subscriptions.iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_matters_and_steers_no_terminal() {
+        let mut notification: Notification = serde_json::from_value(json!({
+            "subscription_id": "s", "event": "memory.recorded", "epoch": 42, "relevance_score": 0.834,
+            "summary": "Finding by x: a\u{1b}[2Jb", "memory_unit_id": "mem-42", "conflict_id": null,
+            "requires_action": false, "cursor": "42.0", "agent_id": "ann", "task_id": null
+        }))
+        .unwrap();
+        assert_eq!(line(&notification), "    42.0  memory.recorded     0.83   ann: Finding by x: a [2Jb");
+        notification.requires_action = true;
+        assert!(line(&notification).contains(" ! "));
+    }
+
+    #[test]
+    fn subscriptions_are_listed() {
+        let one = json!({"id": "s", "events": ["memory.recorded", "agent.left"], "min_relevance": 0.5, "debounce_ms": 0});
+        let shown = listed(&json!({"subscriptions": [one]}));
+        assert_eq!(shown, "s  memory.recorded,agent.left  relevance from 0.5, 0 ms apart");
+        assert_eq!(listed(&json!({"subscriptions": []})), "no subscriptions");
+    }
+}
