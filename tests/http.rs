@@ -86,7 +86,7 @@ async fn path_and_operation_must_agree() {
 async fn what_the_field_does_not_serve_says_so() {
     let hub = start().await;
     hub.register("a").await;
-    for operation in ["merge", "subscribe", "compact"] {
+    for operation in ["merge", "compact"] {
         let reply = hub.post(&format!("/v1/{operation}"), &[("Akashik-Agent", "a")], "{}").await;
         check(&reply, 501, "UNSUPPORTED_OPERATION");
         assert_eq!(reply.json()["operation"], operation.to_uppercase());
