@@ -13,8 +13,20 @@ use support::{
     Running, client_frame, envelope, eventually, server_frame, soon, start, start_in_memory, start_with,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message as Frame;
+
+/// Reads the hub's next text; it may ping before.
+async fn server_text(tcp: &mut TcpStream) {
+    loop {
+        match server_frame(tcp).await {
+            (1, _) => return,
+            (9, _) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
 
 /// What fills every buffer between the hub and a reader: two or three times what the system keeps for a connection.
 async fn back_up(hub: &Running) -> Vec<String> {
@@ -103,7 +115,7 @@ fn frames(mut bytes: &[u8]) -> (Vec<String>, Option<u16>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_peer_fails_and_others_are_told() {
     let hub = start_with(|config| {
-        (config.heartbeat_ms, config.silence_max_ms, config.grace_ms) = (40, 160, 100);
+        (config.heartbeat_ms, config.silence_max_ms, config.grace_ms) = (100, 800, 100);
     })
     .await;
     let mut watching = Client::of(&hub, "bob").await;
@@ -111,7 +123,7 @@ async fn a_frozen_peer_fails_and_others_are_told() {
     let mut frozen = hub.raw_websocket().await;
     let register = envelope("reg", "REGISTER", "eve", json!({ "id": "eve", "role": "x" })).to_string();
     frozen.write_all(&client_frame(1, register.as_bytes())).await.unwrap();
-    assert_eq!(server_frame(&mut frozen).await.0, 1);
+    server_text(&mut frozen).await;
     // It stays connected and says nothing any more.
     let told = [watching.push().await, watching.push().await];
     for (frame, event) in told.iter().zip(["agent.joined", "agent.failed"]) {
@@ -194,7 +206,7 @@ async fn a_thousand_abrupt_kills_leave_no_live_session() {
 /// session remains.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_reconnects_without_an_end_leave_one_live_session() {
-    let hub = start_with(|config| (config.heartbeat_ms, config.silence_max_ms) = (50, 400)).await;
+    let hub = start_with(|config| (config.heartbeat_ms, config.silence_max_ms) = (100, 800)).await;
     hub.register("ada").await;
     let mut abandoned = Vec::new();
     for nth in 0..100 {
@@ -205,7 +217,7 @@ async fn a_hundred_reconnects_without_an_end_leave_one_live_session() {
         let subscribe = envelope(&format!("s-{nth}"), "SUBSCRIBE", "bob", wish).to_string();
         for message in [register, subscribe] {
             tcp.write_all(&client_frame(1, message.as_bytes())).await.unwrap();
-            assert_eq!(server_frame(&mut tcp).await.0, 1);
+            server_text(&mut tcp).await;
         }
         abandoned.push(tcp);
     }
