@@ -421,7 +421,7 @@ mod tests {
     /// The payload as a hub would read it.
     fn read(operation: Operation, payload: &impl Serialize) -> Request {
         let Value::Object(map) = serde_json::to_value(payload).unwrap() else { panic!("no object") };
-        Request::read(operation, "a", map, &Limits::default(), 3).unwrap()
+        Request::read(operation, "a", map, &Limits::default(), 3, true).unwrap()
     }
 
     #[test]

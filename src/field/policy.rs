@@ -11,7 +11,11 @@ use crate::relevance::embedding;
 pub struct Policy {
     /// The conformance level served: the configured one, or the highest that the hub meets.
     pub level: u8,
-    /// Whether meaning and relations count in relevance.
+    /// Whether the scope's keys of level 2 are read (section 5), tasks and declared relations count in relevance
+    /// (section 8) and token budgets are kept (section 7): from the configured level 2 on, whatever else of that
+    /// level is not served yet.
+    pub extended_scope: bool,
+    /// Whether meaning counts in relevance, and what was said next to what is near.
     pub meaning: bool,
     /// Whether drafts are shown to every agent (section 3).
     pub shared_drafts: bool,
@@ -29,12 +33,20 @@ impl Policy {
     /// The highest level met in full: level 2 needs embeddings, MERGE, push and COMPACT.
     pub const HIGHEST_LEVEL: u8 = 1;
 
-    /// The level from which meaning and relations count (section 8).
-    const MEANING_LEVEL: u8 = 2;
+    /// The level from which scopes are extended, and meaning, tasks and relations count (sections 5 and 8).
+    const EXTENDED_LEVEL: u8 = 2;
+
+    /// What is served at every level beyond what the levels name.
+    const EXTENSIONS: [&str; 6] =
+        ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
+    /// What is served of level 2, from that configured level on.
+    const EXTENSIONS_OF_LEVEL_2: [&str; 2] = ["extended-scope", "token-budget"];
 
     /// The policy of the Field `name`, with `level` lowered to what is served.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
-        let meaning = level >= Self::MEANING_LEVEL;
+        let extended_scope = level >= Self::EXTENDED_LEVEL;
+        let meaning = extended_scope;
+        let further = if extended_scope { &Self::EXTENSIONS_OF_LEVEL_2[..] } else { &[] };
         let level = level.min(Self::HIGHEST_LEVEL);
         let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
         let capabilities = Capabilities {
@@ -51,16 +63,14 @@ impl Policy {
             memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
             embedding: meaning.then(|| json!({"name": embedding::NAME, "dimensions": embedding::DIMENSIONS})),
             limits: limits.clone(),
-            extensions: ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"]
-                .map(str::to_owned)
-                .to_vec(),
+            extensions: Self::EXTENSIONS.iter().chain(further).map(|name| (*name).to_owned()).collect(),
         };
-        Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
+        Self { level, extended_scope, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }
 }
 
 impl Policy {
-    /// The same, where meaning and relations count only if they are `wanted`, and the level allows them.
+    /// The same, where meaning counts only if it is `wanted`, and the level allows it.
     #[must_use]
     pub fn with_meaning(mut self, wanted: bool) -> Self {
         if !wanted {
@@ -73,6 +83,6 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new("default", Self::MEANING_LEVEL, false, limits::GRACE_MS, Limits::default())
+        Self::new("default", Self::EXTENDED_LEVEL, false, limits::GRACE_MS, Limits::default())
     }
 }

@@ -33,7 +33,7 @@ pub use request::{
     RegisterRequest, ReplayDepth, ReplayRequest, ReplayTarget, Request,
 };
 pub(crate) use request::{check_committed, unsupported};
-pub use scope::{AttuneRequest, Format, Scope};
+pub use scope::{AttuneRequest, ExtendedScope, Format, Scope, TemporalLayer};
 pub use time::Timestamp;
 pub use unit::{
     Confidence, Intent, MemoryType, MemoryUnit, Mode, Relation, RelationType, ShownUnit, Source, Unit,

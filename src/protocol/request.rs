@@ -122,7 +122,8 @@ pub struct CommitRequest {
 }
 
 impl Request {
-    /// Reads the payload of `operation`, sent by `agent_id`, for a Field of `level`.
+    /// Reads the payload of `operation`, sent by `agent_id`, for a Field of `level`, which may read the
+    /// scope's keys of level 2 (section 5) before it serves all of that level.
     ///
     /// # Errors
     /// The refusal that section 9 gives for the first wrong key; `UNSUPPORTED_OPERATION` for an operation
@@ -133,6 +134,7 @@ impl Request {
         payload: Map<String, Value>,
         limits: &Limits,
         level: u8,
+        extended_scope: bool,
     ) -> Result<Self, Refusal> {
         let mut keys = Keys::top(payload);
         Ok(match operation {
@@ -141,7 +143,7 @@ impl Request {
                 Self::Deregister(DeregisterRequest { agent_id: keys.required_id("agent_id")? })
             }
             Operation::Record => Self::Record(Box::new(record(&mut keys, limits, level)?)),
-            Operation::Attune => Self::Attune(Box::new(AttuneRequest::read(keys, level)?)),
+            Operation::Attune => Self::Attune(Box::new(AttuneRequest::read(keys, level, extended_scope)?)),
             Operation::Detect => Self::Detect(detect(&mut keys)?),
             Operation::Replay => Self::Replay(replay(&mut keys)?),
             Operation::Retract => Self::Retract(give_up(&mut keys)?),
@@ -182,27 +184,9 @@ fn register(keys: &mut Keys, agent_id: &str) -> Result<RegisterRequest, Refusal>
         ));
     }
     let role = keys.required_id("role")?;
-    let interests = short_texts(keys, "interests", limits::INTERESTS_MAX)?;
-    let required_operations = short_texts(keys, "required_operations", 64)?;
+    let interests = keys.id_length_texts("interests", limits::INTERESTS_MAX)?;
+    let required_operations = keys.id_length_texts("required_operations", 64)?;
     Ok(RegisterRequest { role, interests, required_operations })
-}
-
-/// A list of texts no longer than an id.
-fn short_texts(keys: &mut Keys, key: &str, most: usize) -> Result<Vec<Box<str>>, Refusal> {
-    let texts = keys.texts(key, most)?;
-    match texts.iter().find(|text| text.len() > limits::ID_MAX_BYTES) {
-        None => Ok(texts),
-        Some(long) => Err(Refusal::invalid(
-            key,
-            format!(
-                "An item of {key} has {} bytes; at most {} are allowed.",
-                long.len(),
-                limits::ID_MAX_BYTES
-            ),
-            format!("Send shorter items in {key}: a few words each."),
-        )
-        .with("limit", json!(limits::ID_MAX_BYTES))),
-    }
 }
 
 fn record(keys: &mut Keys, limits: &Limits, level: u8) -> Result<RecordRequest, Refusal> {

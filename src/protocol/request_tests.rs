@@ -7,7 +7,7 @@ use crate::protocol::{Format, Refusal};
 
 fn read(operation: Operation, payload: Value) -> Result<Request, Refusal> {
     let Value::Object(map) = payload else { panic!("a payload is an object") };
-    Request::read(operation, "ada", map, &Limits::default(), 1)
+    Request::read(operation, "ada", map, &Limits::default(), 1, true)
 }
 
 fn record_payload() -> Value {
@@ -137,7 +137,7 @@ fn the_older_name_reasoning_is_understood() {
 fn level_0_makes_confidence_optional() {
     let Value::Object(mut map) = record_payload() else { panic!() };
     map.remove("confidence");
-    Request::read(Operation::Record, "ada", map, &Limits::default(), 0).unwrap();
+    Request::read(Operation::Record, "ada", map, &Limits::default(), 0, false).unwrap();
 }
 
 #[test]
