@@ -65,7 +65,16 @@ impl Policy {
             limits: limits.clone(),
             extensions: Self::EXTENSIONS.iter().chain(further).map(|name| (*name).to_owned()).collect(),
         };
-        Self { level, extended_scope, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
+        Self {
+            level,
+            extended_scope,
+            meaning,
+            shared_drafts,
+            audit_reads: false,
+            grace_ms,
+            limits,
+            capabilities,
+        }
     }
 }
 

@@ -178,7 +178,9 @@ impl Keys {
     /// An optional list of strings, each no longer than an id.
     pub fn id_length_texts(&mut self, key: &str, limit: usize) -> Result<Vec<Box<str>>, Refusal> {
         let texts = self.texts(key, limit)?;
-        let Some(long) = texts.iter().find(|text| text.len() > limits::ID_MAX_BYTES) else { return Ok(texts) };
+        let Some(long) = texts.iter().find(|text| text.len() > limits::ID_MAX_BYTES) else {
+            return Ok(texts);
+        };
         let name = self.name(key);
         Err(Refusal::invalid(
             &name,

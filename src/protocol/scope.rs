@@ -132,7 +132,11 @@ impl ExtendedScope {
             max_tokens: max_tokens(scope)?,
             interests: scope.id_length_texts("interests", INTERESTS_MAX)?,
             active_task_id: scope.id("active_task_id")?,
-            temporal_layers: scope.names("temporal_layers", TemporalLayer::from_name, TemporalLayer::names)?,
+            temporal_layers: scope.names(
+                "temporal_layers",
+                TemporalLayer::from_name,
+                TemporalLayer::names,
+            )?,
             relevance_threshold: scope.fraction("relevance_threshold")?,
             recency_weight: scope.fraction("recency_weight")?,
         })

@@ -29,6 +29,7 @@
 //! Text of any length and kind is taken: words are cut at 64 bytes, a document gives at most 8,192 distinct terms,
 //! a need at most 64, and the meaning of a text is that of its first 16 KiB.
 
+mod budget;
 mod closeness;
 mod diversity;
 mod embed;
@@ -40,15 +41,18 @@ mod reason;
 mod score;
 mod sessions;
 mod summarize;
+mod ties;
 mod tokenize;
 mod vectors;
 mod weights;
 mod wordpiece;
 mod words;
 
+pub use budget::{Budget, Tokens};
 pub use lexical::{Document, Index};
-pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, rank};
+pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, Ranking, Serves, rank};
 pub use summarize::Summarizer;
+pub use ties::Web;
 
 /// The embedding model, for those who tell of it.
 pub mod embedding {

@@ -1,6 +1,6 @@
 //! The reason of a score in words: facts about the unit, then the factors that counted most.
 
-use crate::relevance::score::{Candidate, Factors, View};
+use crate::relevance::score::{Candidate, Factors, Serves, View};
 use crate::relevance::weights;
 
 /// Words shared with the need that are shown.
@@ -17,7 +17,8 @@ pub(super) fn sentence(view: &mut View<'_>, candidate: Candidate, factors: &Fact
     let mut parts = [
         (factors.lexical.contribution, words(view, candidate.number)),
         (factors.semantic.contribution, meaning(view, factors)),
-        (factors.relations.contribution, Some(format!("next to what is closer to your {}", whose(view)))),
+        (factors.task.contribution, task(view, candidate)),
+        (factors.relations.contribution, Some(relations(view, candidate.number))),
         (factors.role.contribution, role(view, candidate.number)),
         (factors.kind.contribution, (factors.kind.value > 0.75).then(|| "important by its type".to_owned())),
         (factors.recency.contribution, (factors.recency.value >= 0.5).then(|| "recent".to_owned())),
@@ -67,6 +68,23 @@ fn meaning(view: &View<'_>, factors: &Factors) -> Option<String> {
     seen.then(|| format!("close in meaning to your {}", whose(view)))
 }
 
+/// What ties the unit to something closer: a declared relation, which says more, or its place in a session.
+fn relations(view: &View<'_>, document: u32) -> String {
+    let declared = |via| view.need.web?.in_words(document, via);
+    let tie = view.closeness.tie(document).and_then(|tie| declared(tie.via));
+    tie.unwrap_or_else(|| format!("next to what is closer to your {}", whose(view)))
+}
+
+/// "serves task-market-sizing".
+fn task(view: &View<'_>, candidate: Candidate) -> Option<String> {
+    let task = name(view.need.task?);
+    match candidate.serves {
+        Serves::Task => Some(format!("serves {task}")),
+        Serves::Dependent => Some(format!("serves a task that {task} is tied to")),
+        Serves::Others => None,
+    }
+}
+
 /// What the need is made of.
 fn whose(view: &View<'_>) -> &'static str {
     match &view.hint {
@@ -102,7 +120,7 @@ fn name(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::relevance::{Candidate, Document, Index, Kind, Need, rank};
+    use crate::relevance::{Candidate, Document, Index, Kind, Need, Serves, rank};
 
     fn reason(hint: Option<&str>, role: &str, interests: &[&str], kind: Kind, epoch: u64) -> String {
         let mut index = Index::new();
@@ -126,9 +144,14 @@ mod tests {
             horizon: 3,
             recency_weight: None,
             meaning: false,
+            task: None,
+            web: None,
+            context: vec![],
+            threshold: 0.0,
             take: 1,
         };
-        rank(&index, &need, [Candidate { number: 0, kind, epoch }].into_iter()).remove(0).reason
+        let unit = Candidate { number: 0, serves: Serves::Others, kind, epoch };
+        rank(&index, &need, [unit].into_iter()).best.remove(0).reason
     }
 
     #[test]

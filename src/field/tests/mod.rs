@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
-use crate::relevance::Index;
+use crate::relevance::{Index, Tokens};
 
 /// A message before it is sent.
 #[derive(Clone)]
@@ -104,6 +104,7 @@ struct Stage {
     /// The log: entries as texts, by epoch.
     kept: BTreeMap<u64, String>,
     index: Index,
+    tokens: Tokens,
     now: u64,
     sent: u64,
 }
@@ -182,8 +183,8 @@ impl Stage {
         match &read.query {
             Query::Attune(request) => {
                 let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
-                let shown = selection.ids(world);
-                let answer = show(world, read.epoch, request, selection);
+                let answer = show(world, &self.tokens, read.epoch, request, selection);
+                let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
                 let answer = serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap();
                 if self.policy.audit_reads {
