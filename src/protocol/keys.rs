@@ -227,7 +227,7 @@ impl Keys {
             Refusal::invalid(
                 &name,
                 format!("{name} contains {}, which is unknown.", excerpt(&value)),
-                format!("Send only values out of: {}.", known()),
+                format!("Send in {name} only values out of: {}.", known()),
             )
         })
     }

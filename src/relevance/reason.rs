@@ -5,7 +5,7 @@ use crate::relevance::weights;
 
 /// Words shared with the need that are shown.
 const SHOWN_WORDS: usize = 4;
-/// Parts of the reason after the facts.
+/// Parts of the reason after the facts; beside them stand the asker's task and a declared relation.
 const SHOWN_FACTORS: usize = 2;
 /// What a factor must add to the score to be named, as a part of what the strongest one adds.
 const NAMED_SHARE: f32 = 0.2;
@@ -14,23 +14,30 @@ const SHOWN_NAME_CHARS: usize = 64;
 
 /// "Finding by market_researcher, 3 epochs ago; shares growth, market with your hint".
 pub(super) fn sentence(view: &mut View<'_>, candidate: Candidate, factors: &Factors) -> String {
+    // What each adds, whether it is particular to this asker, its words.
     let mut parts = [
-        (factors.lexical.contribution, words(view, candidate.number)),
-        (factors.semantic.contribution, meaning(view, factors)),
-        (factors.task.contribution, task(view, candidate)),
-        (factors.relations.contribution, Some(relations(view, candidate.number))),
-        (factors.role.contribution, role(view, candidate.number)),
-        (factors.kind.contribution, (factors.kind.value > 0.75).then(|| "important by its type".to_owned())),
-        (factors.recency.contribution, (factors.recency.value >= 0.5).then(|| "recent".to_owned())),
+        (factors.lexical.contribution, false, words(view, candidate.number)),
+        (factors.semantic.contribution, false, meaning(view, factors)),
+        (factors.task.contribution, true, task(view, candidate)),
+        tie(view, candidate.number, factors),
+        (factors.role.contribution, false, role(view, candidate.number)),
+        (
+            factors.kind.contribution,
+            false,
+            (factors.kind.value > 0.75).then(|| "important by its type".into()),
+        ),
+        (factors.recency.contribution, false, (factors.recency.value >= 0.5).then(|| "recent".into())),
     ];
     // Stable: equals stay in this order.
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let least = parts[0].0 * NAMED_SHARE;
     let mut reason = facts(view, candidate);
-    let named = parts.into_iter().filter(|part| part.0 >= least).filter_map(|part| part.1);
-    for part in named.take(SHOWN_FACTORS) {
+    let mut room = SHOWN_FACTORS;
+    for (_, particular, words) in parts.into_iter().filter(|part| part.0 >= least) {
+        let Some(words) = words.filter(|_| particular || room > 0) else { continue };
+        room -= usize::from(!particular);
         reason.push_str("; ");
-        reason.push_str(&part);
+        reason.push_str(&words);
     }
     reason
 }
@@ -69,10 +76,13 @@ fn meaning(view: &View<'_>, factors: &Factors) -> Option<String> {
 }
 
 /// What ties the unit to something closer: a declared relation, which says more, or its place in a session.
-fn relations(view: &View<'_>, document: u32) -> String {
+fn tie(view: &View<'_>, document: u32, factors: &Factors) -> (f32, bool, Option<String>) {
+    let added = factors.relations.contribution;
     let declared = |via| view.need.web?.in_words(document, via);
-    let tie = view.closeness.tie(document).and_then(|tie| declared(tie.via));
-    tie.unwrap_or_else(|| format!("next to what is closer to your {}", whose(view)))
+    match view.closeness.tie(document).and_then(|tie| declared(tie.via)) {
+        Some(words) => (added, true, Some(words)),
+        None => (added, false, Some(format!("next to what is closer to your {}", whose(view)))),
+    }
 }
 
 /// "serves task-market-sizing".

@@ -67,7 +67,7 @@ impl Walk<'_> {
             if self.steps >= MAX_STEPS {
                 return;
             }
-            web.each_tied(via, &mut |document| self.offer(document, strength * weights::FADE, via, seed));
+            web.each_tied(via, &mut |document| self.offer(document, strength * weights::TIE_FADE, via, seed));
         }
     }
 

@@ -65,16 +65,18 @@ pub(super) fn bent(close: f32, half: f32) -> f32 {
 }
 
 /// What a cosine of 1 is worth, in matches of every word. Like meanings are seldom nearer than 0.6, and unlike ones
-/// seldom as near as 0.2: a clear likeness is worth a third of the words.
-pub(super) const SEMANTIC: f32 = 0.6;
+/// seldom as near as 0.2: a clear likeness is worth four tenths of the words.
+pub(super) const SEMANTIC: f32 = 0.7;
 /// What a document takes over of that by which the closest around it in its session is closer than itself. An answer
 /// often has none of the words of its question; but it must not push out what is close by itself.
 pub(super) const RELATIONS: f32 = 0.6;
 /// What is left of that with each further step between the two.
-pub(super) const FADE: f32 = 0.7;
+pub(super) const FADE: f32 = 0.8;
 /// What a document takes over of that by which another is closer that a declared relation ties it to. As much as for
 /// neighbours: authors who declare a relation mean it.
 pub(super) const TIES: f32 = 0.6;
+/// What is left of that with a second relation between: what two units have in common may be little.
+pub(super) const TIE_FADE: f32 = 0.5;
 /// How close a unit of the asker's context (of its task, or its own) counts for what is tied to it, in closenesses
 /// that count half: the context is near, but the hint says better what is needed now.
 pub(super) const CONTEXT: f32 = 0.5;
@@ -110,7 +112,7 @@ pub(super) struct Weights {
 }
 
 /// With a hint: what the agent says it needs decides, the rest parts the equals.
-const WITH_HINT: Weights = Weights { closeness: 0.85, role: 0.05, kind: 0.06, recency: 0.04, task: 0.0 };
+const WITH_HINT: Weights = Weights { closeness: 0.87, role: 0.05, kind: 0.06, recency: 0.02, task: 0.0 };
 /// Without one: who the agent is, what matters in general, what is new.
 const WITHOUT_HINT: Weights = Weights { closeness: 0.35, role: 0.15, kind: 0.25, recency: 0.25, task: 0.0 };
 /// The part of the task where one is named. With a hint it parts what is about equally close; without one it is the
@@ -170,7 +172,7 @@ pub(super) fn recency_value(age: u64) -> f32 {
 pub(super) const ROLE_IN_TEXT: f32 = 0.6;
 
 /// How much the first better unit of the same author damps.
-const DAMPING_STEP: f32 = 0.02;
+const DAMPING_STEP: f32 = 0.01;
 /// The first so many better units damp, each by a step; further ones no more: two agents that talk all day must not
 /// hide each other.
 pub(super) const DAMPED_PLACES: usize = 5;

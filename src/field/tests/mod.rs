@@ -11,6 +11,7 @@ mod clock;
 mod conflicts;
 mod detect;
 mod drafts;
+mod factors;
 mod hostile;
 mod idempotency;
 mod invariants;
@@ -24,6 +25,8 @@ mod record;
 mod refusals;
 mod replay;
 mod replay_bounds;
+mod scope;
+mod token_budget;
 
 use std::collections::BTreeMap;
 
