@@ -14,7 +14,7 @@ use crate::relevance::weights;
 /// Documents close by themselves from which ties are followed.
 const STRONG_SEEDS: usize = 8;
 /// Steps along relations that one need is worth, seeds together, the strongest first.
-const MAX_STEPS: usize = 16 * 1024;
+const MAX_STEPS: usize = 4 * 1024;
 
 /// How documents are tied to each other: the relations that their authors declared, walked either way.
 ///
@@ -58,6 +58,9 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn from(&mut self, web: &dyn Web, strength: f32, seed: u32) {
+        if self.steps >= MAX_STEPS {
+            return;
+        }
         let mut near = Vec::new();
         web.each_tied(seed, &mut |document| near.push(document));
         for &document in &near {

@@ -1,4 +1,27 @@
 //! Every number that was chosen, in one place.
+//!
+//! What each factor is worth, by switching it off (its weight 0) on two sets: the questions about three long
+//! conversations that the README tells of, and 40 needs that share almost no word with the note that answers them;
+//! with meaning on.
+//!
+//! | | conversations: recall@10 | nDCG@10 | notes: recall@10 |
+//! |---|---|---|---|
+//! | all factors | .813 | .611 | .900 |
+//! | without lexical | .576 | .383 | .925 |
+//! | without semantic | .792 | .601 | .050 |
+//! | without neighbours in the session | .706 | .567 | .900 |
+//! | without role | .813 | .610 | .900 |
+//! | without type | .813 | .610 | .900 |
+//! | without recency | .812 | .612 | .900 |
+//! | without diversity | .815 | .614 | .900 |
+//!
+//! Those who speak there have one role and say observations only, no question asks for what is new, and few speak: so
+//! role, type, recency and diversity can only cost there, and show that they cost nothing. Nor are there tasks or
+//! declared relations; what those must do, the tests of `field` say.
+//!
+//! The choice is flat: one step of any of them (`SEMANTIC` 0.6 or 0.8, `RELATIONS` 0.55 or 0.65, `FADE` 0.75 or 0.85,
+//! `HALF_CLOSE` 0.4 or 0.6, half or half as much again of recency or damping) moves recall@10 on the conversations by
+//! at most .011 and nDCG@10 by at most .005.
 
 use crate::relevance::score::{Kind, Serves};
 

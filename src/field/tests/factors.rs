@@ -179,7 +179,7 @@ fn what_is_tied_to_the_askers_own_units_and_to_its_task_gains() {
 #[test]
 fn below_level_2_tasks_and_relations_count_nothing() {
     let mut stage = Stage::of_level(1);
-    ["ada", "bob"].map(|agent| stage.join(agent));
+    ["ada", "bob"].iter().for_each(|agent| stage.join(agent));
     let near = stage.record("ada", "market growth");
     stage.send("ada", "RECORD", serving(Some("task-a"), "Обед", &[["supports", &near]])).ok();
     let answer = asked(&mut stage, json!({ "active_task_id": "task-a" }), Some("market growth"));

@@ -132,7 +132,7 @@ fn a_threshold_leaves_out_what_is_below_it_and_does_not_count_it() {
         stage.record(["ada", "cho"][no % 2], &words);
     }
     let now = stage.state.clock + 1;
-    let mut ask = |stage: &mut Stage, scope: Value| {
+    let ask = |stage: &mut Stage, scope: Value| {
         stage.state.clock = now;
         let scope = with(json!({ "role": "r", "max_units": 1000 }), scope);
         stage.send("bob", "ATTUNE", json!({ "scope": scope, "context_hint": "market growth risk" })).ok()
