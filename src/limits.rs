@@ -31,11 +31,12 @@ pub const DRAFTS_JUDGED_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// at has few units.
 pub const CONTEXT_UNITS_MAX: usize = 64;
 
-/// How many of the newest units are looked through for those of the asker: it bounds what a poll costs in a large Field.
-pub const OWN_UNITS_SOUGHT_MAX: usize = 1_024;
+/// How many of the newest units are looked through for those of the asker, and of the newest entries about its task for
+/// the task's: it bounds what a poll costs in a large Field.
+pub const CONTEXT_SOUGHT_MAX: usize = 1_024;
 
 /// Relations of one unit that are followed each way when relevance is judged: more make it a hub, which says little.
-pub const TIES_A_UNIT_MAX: usize = 64;
+pub const TIES_A_UNIT_MAX: usize = 32;
 
 /// Most relations of a unit (section 3). Configurable.
 pub const RELATIONS_MAX: usize = 64;

@@ -184,6 +184,30 @@ mod tests {
         );
     }
 
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        attune: Attune,
+    }
+
+    fn payload(line: &str) -> Value {
+        let words = ["akashik-attune"].into_iter().chain(line.split_whitespace());
+        <Line as clap::Parser>::try_parse_from(words).expect("a good line").attune.flags.payload()
+    }
+
+    #[test]
+    fn flags_become_the_keys_of_the_payload() {
+        let least = json!({ "scope": { "role": "r", "max_units": 10 } });
+        assert_eq!(payload("--role r"), least);
+        let scope = json!({
+            "role": "r", "max_units": 3, "max_tokens": 500, "interests": ["a", "b"], "active_task_id": "t",
+            "temporal_layers": ["past", "future"], "relevance_threshold": 0.25, "recency_weight": 0.5,
+        });
+        let line = "--role r --max-units 3 --max-tokens 500 --interest a --interest b --active-task t \
+            --temporal-layer past --temporal-layer future --threshold 0.25 --recency-weight 0.5 --explain --hint h";
+        assert_eq!(payload(line), json!({ "scope": scope, "context_hint": "h", "explain": true }));
+    }
+
     #[test]
     fn explains_a_score_and_tells_of_the_budget() {
         let shown = readable(&json!({

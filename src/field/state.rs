@@ -212,12 +212,12 @@ impl World {
         self.tasks.get(id).copied()
     }
 
-    /// The units that entries recorded for a task, each once, the newest first.
-    pub fn units_of_task(&self, id: &Arc<str>) -> impl Iterator<Item = UnitNo> {
+    /// The units that the last `sought` entries about a task recorded, each once, the newest first.
+    pub fn units_of_task(&self, id: &Arc<str>, sought: usize) -> impl Iterator<Item = UnitNo> {
         let task = self.task_no(id);
         let epochs = self.mentions.get(&Entity::Task(Arc::clone(id)));
+        let recorded = epochs.into_iter().flat_map(|epochs| epochs.iter().rev()).take(sought);
         // A unit is named by the epoch that recorded it; what other mentions find is of another task.
-        let recorded = epochs.into_iter().flat_map(|epochs| epochs.iter().rev());
         let unit = |epoch: &u64| self.find(UnitId::new(*epoch, 0));
         recorded.filter_map(unit).filter(move |no| task.is_some() && self.slot(*no).task == task)
     }

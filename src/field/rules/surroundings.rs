@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::super::state::{AgentNo, Slot, TaskNo, UnitNo, World};
-use crate::limits::{CONTEXT_UNITS_MAX, OWN_UNITS_SOUGHT_MAX, TIES_A_UNIT_MAX};
+use crate::limits::{CONTEXT_SOUGHT_MAX, CONTEXT_UNITS_MAX, TIES_A_UNIT_MAX};
 use crate::protocol::{Relation, RelationType, UnitId, UnitStatus};
 use crate::relevance::{Serves, Web};
 
@@ -25,7 +25,8 @@ impl ActiveTask {
     pub fn new(world: &World, id: &Arc<str>) -> Self {
         let no = world.task_no(id);
         let live = |no: &UnitNo| world.slot(*no).status.is_live();
-        let units: Vec<UnitNo> = world.units_of_task(id).filter(live).take(CONTEXT_UNITS_MAX).collect();
+        let units = world.units_of_task(id, CONTEXT_SOUGHT_MAX).filter(live);
+        let units: Vec<UnitNo> = units.take(CONTEXT_UNITS_MAX).collect();
         let mut tied = HashSet::new();
         for unit in &units {
             each_tied(world, *unit, &mut |kind, other| {
@@ -51,7 +52,7 @@ impl ActiveTask {
 /// The places of the units that make an asker's context: those of its task, and those it wrote lately.
 pub fn context(world: &World, asker: AgentNo, task: Option<&ActiveTask>) -> Vec<u32> {
     let of_task = task.into_iter().flat_map(|task| task.units.iter().copied());
-    let lately = world.timeline.iter().rev().take(OWN_UNITS_SOUGHT_MAX).map(|(_, no)| *no);
+    let lately = world.timeline.iter().rev().take(CONTEXT_SOUGHT_MAX).map(|(_, no)| *no);
     let own = |no: &UnitNo| world.slot(*no).author == asker && world.slot(*no).status.is_live();
     let own = lately.filter(own).take(CONTEXT_UNITS_MAX);
     of_task.chain(own).filter_map(|no| world.slot(no).place).collect()
