@@ -27,6 +27,17 @@ pub const DRAFTS_JUDGED_MAX: usize = 1_000;
 /// See [`DRAFTS_JUDGED_MAX`].
 pub const DRAFTS_JUDGED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// Units of the asker's task, and units of its own, whose relations count in one ATTUNE, the newest: what an agent is
+/// at has few units.
+pub const CONTEXT_UNITS_MAX: usize = 64;
+
+/// How many of the newest units are looked through for those of the asker, and of the newest entries about its task for
+/// the task's: it bounds what a poll costs in a large Field.
+pub const CONTEXT_SOUGHT_MAX: usize = 1_024;
+
+/// Relations of one unit that are followed each way when relevance is judged: more make it a hub, which says little.
+pub const TIES_A_UNIT_MAX: usize = 32;
+
 /// Most relations of a unit (section 3). Configurable.
 pub const RELATIONS_MAX: usize = 64;
 
@@ -38,6 +49,10 @@ pub const INTERESTS_MAX: usize = 64;
 
 /// Greatest `max_units` of a scope (section 5).
 pub const MAX_UNITS_MAX: u64 = 1_000;
+
+/// Units in a row that do not fit into a budget of tokens, even as summaries, after which no more are tried: what is
+/// left of it is too little.
+pub const BUDGET_MISFITS_MAX: usize = 16;
 
 /// Most conflicts in an ATTUNE response (section 7).
 pub const ATTUNE_CONFLICTS_MAX: usize = 100;

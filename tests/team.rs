@@ -231,3 +231,36 @@ async fn what_is_meant_is_found_where_no_word_is_shared() {
         hub.stop();
     }
 }
+
+/// An agent at a task with little room is brought what serves it, within its budget of tokens, and told why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_a_budget_and_an_explanation_travel_over_the_wire() {
+    let data = TempDir::new().expect("a directory");
+    let hub = HubProcess::start(data.path(), &[]);
+    let ada = join(&hub, "ada", "engineer").await;
+    let eve = join(&hub, "eve", "planner").await;
+    let note = |text: &str| Record::finding(text).because("Keep for the team").sure(0.9, "Seen.");
+    let wanted = ada.record(note("The quota is 40 seats.").for_task(TASK)).await.expect("recorded");
+    for number in 0..20 {
+        let text = format!("Note {number} on something else. ").repeat(12);
+        ada.record(note(&text)).await.expect("recorded");
+    }
+    let asked = || Attune::for_role("planner", 20).on_task(TASK).explained();
+    let found = eve.attune(asked().max_tokens(700)).await.expect("attuned");
+    assert_eq!(found.record[0].memory_unit.id, wanted.memory_unit_id.to_string());
+    assert!(found.record[0].relevance_reason.contains("serves task-market-sizing"));
+    for scoped in &found.record {
+        let factors = scoped.factors.as_ref().expect("it was asked to explain");
+        let sum: f64 = factors.values().map(|factor| factor.contribution).sum();
+        assert!((sum - scoped.relevance_score).abs() < 1e-5, "{scoped:?}");
+    }
+    let formats: Vec<&str> = found.record.iter().map(|scoped| &*scoped.format).collect();
+    assert!(formats.is_sorted() && formats[0] == "full", "in full first, then summaries: {formats:?}");
+    let budget = &found.context_budget;
+    let (used, shown) = (budget.tokens_used.expect("counted"), found.record.len());
+    assert_eq!((budget.tokens_budget, budget.units_available), (Some(700), 21));
+    assert!((300..=700).contains(&used) && (2..20).contains(&shown), "{used} tokens, {shown} units");
+    let all = eve.attune(asked()).await.expect("attuned");
+    assert_eq!(ids(&all)[..shown], ids(&found)[..], "the best of them");
+    hub.stop();
+}

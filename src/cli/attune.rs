@@ -27,7 +27,7 @@ struct Flags {
     /// At most so many units
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     max_units: u64,
-    /// At most so many tokens of units (level 2; not served yet)
+    /// At most so many tokens of units: the best in full, then summaries
     #[arg(long, value_name = "COUNT")]
     max_tokens: Option<u64>,
     /// What the agent is about to do
@@ -39,9 +39,21 @@ struct Flags {
     /// How much of each unit: full, summary or ids_only
     #[arg(long)]
     format: Option<String>,
-    /// Something the agent cares for; repeat it for more (level 2; not served yet)
+    /// Something the agent cares for now, in place of what it registered with; repeat it for more
     #[arg(long)]
     interest: Vec<String>,
+    /// The task that the agent works on
+    #[arg(long, value_name = "ID")]
+    active_task: Option<String>,
+    /// Only units about this: past, present or future; repeat it for more
+    #[arg(long, value_name = "LAYER")]
+    temporal_layer: Vec<String>,
+    /// Only units of at least this relevance, 0 to 1
+    #[arg(long, value_name = "SCORE")]
+    threshold: Option<f64>,
+    /// How much newness counts, 0 to 1
+    #[arg(long, value_name = "PART")]
+    recency_weight: Option<f64>,
     /// Only units of this type; repeat it for more
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
@@ -57,6 +69,9 @@ struct Flags {
     /// Also the agent's own drafts
     #[arg(long)]
     include_drafts: bool,
+    /// Show the factors behind each score: how much of each the unit has, and what it adds
+    #[arg(long)]
+    explain: bool,
 }
 
 impl Attune {
@@ -76,6 +91,10 @@ impl Flags {
                     ("max_units", json!(self.max_units)),
                     ("max_tokens", json!(self.max_tokens)),
                     ("interests", json!(self.interest)),
+                    ("active_task_id", json!(self.active_task)),
+                    ("temporal_layers", json!(self.temporal_layer)),
+                    ("relevance_threshold", json!(self.threshold)),
+                    ("recency_weight", json!(self.recency_weight)),
                     ("types", json!(self.types)),
                     ("session_id", json!(self.only_session)),
                     ("include_own", json!(self.include_own)),
@@ -86,11 +105,12 @@ impl Flags {
             ("context_hint", json!(self.hint)),
             ("format", json!(self.format)),
             ("since_epoch", json!(self.since_epoch)),
+            ("explain", json!(self.explain)),
         ])
     }
 }
 
-/// Two lines a unit: what it is, and why it was brought.
+/// Two lines a unit: what it is, and why it was brought; then the factors behind its score, where they were asked for.
 fn readable(response: &Value) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail, here and below.
@@ -105,6 +125,7 @@ fn readable(response: &Value) -> String {
         }
         out.push('\n');
         let _ = writeln!(out, "            {}", plain(&found["relevance_reason"]));
+        out.push_str(&factors(&found["factors"]));
     }
     let unresolved = conflicts(&response["conflicts"]);
     if !unresolved.is_empty() {
@@ -112,7 +133,31 @@ fn readable(response: &Value) -> String {
     }
     let budget = &response["context_budget"];
     let (shown, all) = (plain(&budget["units_returned"]), plain(&budget["units_available"]));
-    let _ = writeln!(out, "{shown} of {all} units, epoch {}", plain(&response["epoch"]));
+    let _ = write!(out, "{shown} of {all} units");
+    if let (Some(used), Some(most)) = (budget["tokens_used"].as_u64(), budget["tokens_budget"].as_u64()) {
+        let _ = write!(out, ", {used} of {most} tokens");
+    }
+    let _ = writeln!(out, ", epoch {}", plain(&response["epoch"]));
+    out
+}
+
+/// A line for each factor that a unit has some of or that changes its score, what adds the most first: its name, its
+/// value, what it adds.
+fn factors(table: &Value) -> String {
+    let of = |factor: &Value, key: &str| factor[key].as_f64().unwrap_or_default();
+    let mut rows: Vec<(f64, f64, &str)> = table
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, factor)| (of(factor, "contribution"), of(factor, "value"), name.as_str()))
+        // Diversity has the value 1 where it takes nothing.
+        .filter(|(added, value, _)| *added != 0.0 || (*value != 0.0 && *value != 1.0))
+        .collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut out = String::new();
+    for (added, value, name) in rows {
+        let _ = writeln!(out, "            {:<9} {value:.3}  {added:+.3}", plain(&json!(name)));
+    }
     out
 }
 
@@ -136,6 +181,50 @@ mod tests {
             shown,
             "  1  0.851  mem-2  finding by researcher  grows fast\n            Recent finding.\nConflicts:\n\
              conflict-3  detected factual  mem-1 / mem-2\n    d\n1 of 9 units, epoch 12\n"
+        );
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        attune: Attune,
+    }
+
+    fn payload(line: &str) -> Value {
+        let words = ["akashik-attune"].into_iter().chain(line.split_whitespace());
+        <Line as clap::Parser>::try_parse_from(words).expect("a good line").attune.flags.payload()
+    }
+
+    #[test]
+    fn flags_become_the_keys_of_the_payload() {
+        let least = json!({ "scope": { "role": "r", "max_units": 10 } });
+        assert_eq!(payload("--role r"), least);
+        let scope = json!({
+            "role": "r", "max_units": 3, "max_tokens": 500, "interests": ["a", "b"], "active_task_id": "t",
+            "temporal_layers": ["past", "future"], "relevance_threshold": 0.25, "recency_weight": 0.5,
+        });
+        let line = "--role r --max-units 3 --max-tokens 500 --interest a --interest b --active-task t \
+            --temporal-layer past --temporal-layer future --threshold 0.25 --recency-weight 0.5 --explain --hint h";
+        assert_eq!(payload(line), json!({ "scope": scope, "context_hint": "h", "explain": true }));
+    }
+
+    #[test]
+    fn explains_a_score_and_tells_of_the_budget() {
+        let shown = readable(&json!({
+            "record": [{
+                "memory_unit": {"id": "mem-2"}, "relevance_score": 0.5, "relevance_reason": "Finding.",
+                "format": "summary", "factors": {
+                    "semantic": {"value": 0.25, "contribution": 0.3}, "task": {"value": 0.0, "contribution": 0.0},
+                    "diversity": {"value": 0.98, "contribution": -0.01},
+                },
+            }],
+            "context_budget": {"units_returned": 1, "units_available": 1, "tokens_used": 90, "tokens_budget": 100},
+            "epoch": 3,
+        }));
+        assert_eq!(
+            shown,
+            "  1  0.500  mem-2\n            Finding.\n            semantic  0.250  +0.300\n            \
+             diversity 0.980  -0.010\n1 of 1 units, 90 of 100 tokens, epoch 3\n"
         );
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::{
     ConflictStatus, ConflictType, Format, MemoryType, Mode, RelationType, ReplayDepth, ReplayTarget,
+    TemporalLayer,
 };
 
 /// REGISTER's request.
@@ -253,6 +254,18 @@ struct Scope {
     session_id: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     types: Vec<MemoryType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interests: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_task_id: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    temporal_layers: Vec<TemporalLayer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relevance_threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recency_weight: Option<f64>,
 }
 
 /// ATTUNE's request.
@@ -265,6 +278,8 @@ pub struct Attune {
     format: Option<Format>,
     #[serde(skip_serializing_if = "Option::is_none")]
     since_epoch: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    explain: bool,
 }
 
 impl Attune {
@@ -278,10 +293,17 @@ impl Attune {
                 include_drafts: false,
                 session_id: None,
                 types: Vec::new(),
+                max_tokens: None,
+                interests: Vec::new(),
+                active_task_id: None,
+                temporal_layers: Vec::new(),
+                relevance_threshold: None,
+                recency_weight: None,
             },
             context_hint: None,
             format: None,
             since_epoch: None,
+            explain: false,
         }
     }
 
@@ -331,6 +353,55 @@ impl Attune {
     #[must_use]
     pub fn only(mut self, kind: MemoryType) -> Self {
         self.scope.types.push(kind);
+        self
+    }
+
+    /// At most so many tokens of units, at least 1: the best in full, then summaries.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.scope.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Something that the agent cares for now, in place of what it registered with.
+    #[must_use]
+    pub fn interested_in(mut self, interest: impl Into<String>) -> Self {
+        self.scope.interests.push(interest.into());
+        self
+    }
+
+    /// The task that the agent works on.
+    #[must_use]
+    pub fn on_task(mut self, task_id: impl Into<String>) -> Self {
+        self.scope.active_task_id = Some(task_id.into());
+        self
+    }
+
+    /// Only units of this layer, or of the others named in the same way.
+    #[must_use]
+    pub fn layer(mut self, layer: TemporalLayer) -> Self {
+        self.scope.temporal_layers.push(layer);
+        self
+    }
+
+    /// Only units of at least this relevance, 0 to 1.
+    #[must_use]
+    pub fn at_least(mut self, relevance: f64) -> Self {
+        self.scope.relevance_threshold = Some(relevance);
+        self
+    }
+
+    /// How much newness counts, 0 to 1.
+    #[must_use]
+    pub fn recency(mut self, weight: f64) -> Self {
+        self.scope.recency_weight = Some(weight);
+        self
+    }
+
+    /// With the factors behind each score.
+    #[must_use]
+    pub fn explained(mut self) -> Self {
+        self.explain = true;
         self
     }
 }
@@ -416,7 +487,7 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Limits, Operation, Request};
+    use crate::protocol::{ExtendedScope, Limits, Operation, Request};
 
     /// The payload as a hub would read it.
     fn read(operation: Operation, payload: &impl Serialize) -> Request {
@@ -434,6 +505,21 @@ mod tests {
         let attune = Attune::for_role("r", 7).hint("h").since(5).format(Format::IdsOnly).including_own();
         let Request::Attune(attune) = read(Operation::Attune, &attune) else { panic!() };
         assert_eq!((attune.scope.max_units, attune.since_epoch), (7, Some(5)));
+        let attune = Attune::for_role("r", 7).max_tokens(9).interested_in("x").on_task("t").at_least(0.5);
+        let attune = attune.layer(TemporalLayer::Past).recency(0.25).explained();
+        let Request::Attune(attune) = read(Operation::Attune, &attune) else { panic!() };
+        assert!(attune.explain);
+        assert_eq!(
+            attune.scope.extended,
+            ExtendedScope {
+                max_tokens: Some(9),
+                interests: vec!["x".into()],
+                active_task_id: Some("t".into()),
+                temporal_layers: vec![TemporalLayer::Past],
+                relevance_threshold: Some(0.5),
+                recency_weight: Some(0.25),
+            }
+        );
 
         let register = Register::as_role("r").interested_in("x").payload("a");
         let Request::Register(register) = read(Operation::Register, &register) else { panic!() };

@@ -116,6 +116,7 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
         Mode::Draft => UnitStatus::Draft,
         Mode::Committed => UnitStatus::Active,
     };
+    let task = unit.intent.task_id.as_ref().and_then(|task| world.enter_task(task));
     world.units.push_back(Slot {
         id: unit.id,
         unit: Arc::clone(unit),
@@ -123,6 +124,7 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
         author,
         chain: None,
         place: None,
+        task,
         kind: unit.kind,
         mode: unit.mode,
         status,

@@ -38,9 +38,9 @@ impl Message {
         let (request, digest) = match serde_json::from_str::<Map<String, Value>>(text) {
             Ok(map) => {
                 let digest = digest(envelope.operation, &canonical(&map));
-                let limits = &policy.limits;
                 let agent = &envelope.agent_id;
-                (Request::read(envelope.operation, agent, map, limits, policy.level), digest)
+                let Policy { limits, level, .. } = policy;
+                (Request::read(envelope.operation, agent, map, limits, *level), digest)
             }
             Err(error) => {
                 let refusal = Refusal::invalid(

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::limits;
-use crate::protocol::{Capabilities, Limits, MemoryType, Operation, VERSION};
+use crate::protocol::{Capabilities, EXTENDED_SCOPE_LEVEL, Limits, MemoryType, Operation, VERSION};
 use crate::relevance::embedding;
 
 /// The settings that the rules read. Constant while the hub runs.
@@ -12,7 +12,7 @@ pub struct Policy {
     /// The configured level: operations and keys of higher levels are not served. The conformance level that is told
     /// may be lower, where not all of a level is served.
     pub level: u8,
-    /// Whether meaning and relations count in relevance.
+    /// Whether meaning counts in relevance, and what was said next to what is near.
     pub meaning: bool,
     /// Whether drafts are shown to every agent (section 3).
     pub shared_drafts: bool,
@@ -30,15 +30,17 @@ impl Policy {
     /// The highest level met in full: level 2 needs embeddings, MERGE, push and COMPACT.
     pub const HIGHEST_LEVEL: u8 = 1;
 
-    /// The level from which meaning and relations count (section 8).
-    const MEANING_LEVEL: u8 = 2;
+    /// What is served at every level beyond what the levels name.
+    const EXTENSIONS: [&str; 6] =
+        ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
+    /// What is served of level 2, from that configured level on.
+    const EXTENSIONS_OF_LEVEL_2: [&str; 6] =
+        ["extended-scope", "token-budget", "push", "sse", "polling", "resume"];
 
-    /// The policy of the Field `name`, with `level` lowered to what is served.
+    /// The policy of the Field `name`.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
-        let meaning = level >= Self::MEANING_LEVEL;
-        let push = Operation::Subscribe.served_from_level().is_some_and(|from| from <= level);
-        let extensions = ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"];
-        let push = ["push", "sse", "polling", "resume"].into_iter().filter(|_| push);
+        let meaning = level >= EXTENDED_SCOPE_LEVEL;
+        let further = if meaning { &Self::EXTENSIONS_OF_LEVEL_2[..] } else { &[] };
         let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
         let capabilities = Capabilities {
             conformance_level: level.min(Self::HIGHEST_LEVEL),
@@ -54,14 +56,18 @@ impl Policy {
             memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
             embedding: meaning.then(|| json!({"name": embedding::NAME, "dimensions": embedding::DIMENSIONS})),
             limits: limits.clone(),
-            extensions: extensions.into_iter().chain(push).map(str::to_owned).collect(),
+            extensions: Self::EXTENSIONS.iter().chain(further).map(|name| (*name).to_owned()).collect(),
         };
         Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }
-}
 
-impl Policy {
-    /// The same, where meaning and relations count only if they are `wanted`, and the level allows them.
+    /// Whether scopes are extended (section 5), tasks and declared relations count in relevance (section 8) and token
+    /// budgets are kept (section 7).
+    pub fn extended_scope(&self) -> bool {
+        self.level >= EXTENDED_SCOPE_LEVEL
+    }
+
+    /// The same, where meaning counts only if it is `wanted`, and the level allows it.
     #[must_use]
     pub fn with_meaning(mut self, wanted: bool) -> Self {
         if !wanted {
@@ -74,6 +80,6 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new("default", Self::MEANING_LEVEL, false, limits::GRACE_MS, Limits::default())
+        Self::new("default", EXTENDED_SCOPE_LEVEL, false, limits::GRACE_MS, Limits::default())
     }
 }

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use imbl::{HashMap as SharedMap, OrdSet, Vector};
@@ -21,6 +22,9 @@ pub type UnitNo = u32;
 pub type AgentNo = u32;
 /// A conflict's place in the order in which conflicts came to be.
 pub type ConflictNo = u32;
+
+/// A task's place in the order in which units first named it, from 1.
+pub type TaskNo = NonZeroU32;
 
 /// A chain of supersession's place in the order in which chains came to be.
 pub type ChainNo = u32;
@@ -52,6 +56,8 @@ pub struct Slot {
     pub chain: Option<ChainNo>,
     /// Its place in the timeline, once it is committed.
     pub place: Option<u32>,
+    /// The task that it serves, here too so that judging a million units touches none of them.
+    pub task: Option<TaskNo>,
     /// Its type and mode, here too so that filtering a million units touches none of them.
     pub kind: MemoryType,
     /// Changes once, by COMMIT.
@@ -111,6 +117,8 @@ pub struct World {
     /// All agents that ever registered.
     pub agents: Vector<Arc<AgentRecord>>,
     agent_numbers: SharedMap<Arc<str>, AgentNo>,
+    /// All tasks that units ever named.
+    tasks: SharedMap<Arc<str>, TaskNo>,
     /// Live units of each agent.
     pub live_by_author: Vector<u32>,
     /// All conflicts in the order of their ids.
@@ -212,6 +220,21 @@ impl World {
         &self.agents[no as usize]
     }
 
+    /// The number of the task with this id, if a unit ever named it.
+    pub fn task_no(&self, id: &str) -> Option<TaskNo> {
+        self.tasks.get(id).copied()
+    }
+
+    /// The units that the last `sought` entries about a task recorded, each once, the newest first.
+    pub fn units_of_task(&self, id: &Arc<str>, sought: usize) -> impl Iterator<Item = UnitNo> {
+        let task = self.task_no(id);
+        let epochs = self.mentions.get(&Entity::Task(Arc::clone(id)));
+        let recorded = epochs.into_iter().flat_map(|epochs| epochs.iter().rev()).take(sought);
+        // A unit is named by the epoch that recorded it; what other mentions find is of another task.
+        let unit = |epoch: &u64| self.find(UnitId::new(*epoch, 0));
+        recorded.filter_map(unit).filter(move |no| task.is_some() && self.slot(*no).task == task)
+    }
+
     /// The conflict with this id.
     pub fn find_conflict(&self, id: ConflictId) -> Option<ConflictNo> {
         let at = self.conflicts.binary_search_by(|conflict| conflict.id.cmp(&id)).ok()?;
@@ -244,6 +267,16 @@ impl World {
         self.live_by_author.push_back(0);
         self.agent_numbers.insert(id, no);
         no
+    }
+
+    /// The number of a task, given now if it has none.
+    pub(super) fn enter_task(&mut self, id: &Arc<str>) -> Option<TaskNo> {
+        if let Some(no) = self.task_no(id) {
+            return Some(no);
+        }
+        let no = u32::try_from(self.tasks.len() + 1).ok().and_then(TaskNo::new)?;
+        self.tasks.insert(Arc::clone(id), no);
+        Some(no)
     }
 
     /// Changes what is known of an agent, if it is known.

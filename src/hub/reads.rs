@@ -19,11 +19,14 @@ use crate::field::{
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
 use crate::protocol::{ErrorCode, Refusal, UnitId};
+use crate::relevance::Tokens;
 
 /// Computes reads of one Field.
 pub(super) struct Reads {
     pool: Arc<rayon::ThreadPool>,
     policy: Arc<Policy>,
+    /// What units cost in budgets of tokens.
+    tokens: Tokens,
     /// The connections to the log that are free. Each costs memory, so there are few, and who finds none waits.
     readers: Mutex<Vec<Box<dyn LogReader>>>,
     returned: Condvar,
@@ -60,6 +63,7 @@ impl Reads {
         Self {
             pool,
             policy,
+            tokens: Tokens::default(),
             readers: Mutex::new(readers),
             returned: Condvar::new(),
             open: AtomicUsize::new(0),
@@ -118,8 +122,8 @@ impl Reads {
                 // Only the choice needs the index; the writing is done without holding it.
                 let selection =
                     index.with(world, |index| select(world, index, policy, read.epoch, read.asker, request));
-                let shown = selection.ids(world);
-                return (payload(&show(world, read.epoch, request, selection)), Some(shown));
+                let answer = show(world, &self.tokens, read.epoch, request, selection);
+                return (payload(&answer), Some(answer.ids()));
             }
             Query::Detect(request) => detect(world, request).and_then(|answer| payload(&answer)),
             Query::Subscriptions => payload(&subscriptions(world, read.asker)),

@@ -1,5 +1,7 @@
 //! The responses (section 7), as data. The hub writes them, the client reads them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
@@ -126,6 +128,18 @@ pub struct ScopedMemoryUnit {
     pub relevance_score: f64,
     pub relevance_reason: String,
     pub format: String,
+    /// Extension: the table of factors behind the score, by name, where it was asked to explain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factors: Option<BTreeMap<String, RelevanceFactor>>,
+}
+
+/// One factor of a relevance score (section 8).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RelevanceFactor {
+    /// How much of it the unit has, 0..=1.
+    pub value: f64,
+    /// What it adds to the score; the factors' contributions sum to it.
+    pub contribution: f64,
 }
 
 /// How much ATTUNE brought of how much there was.

@@ -135,13 +135,6 @@ impl Keys {
         }
     }
 
-    /// An optional number of at least 0 and at most 1.
-    pub fn share(&mut self, key: &str) -> Result<Option<f64>, Refusal> {
-        let Some(value) = self.take(key) else { return Ok(None) };
-        let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share));
-        share.map(Some).ok_or_else(|| self.wrong(key, "a number from 0 to 1"))
-    }
-
     /// One key that was taken out, to be read by itself under its full name.
     pub fn alone(&self, key: &str, value: Value) -> Self {
         Self { map: Map::from_iter([(key.to_owned(), value)]), path: self.path.clone() }
@@ -192,6 +185,44 @@ impl Keys {
             .collect()
     }
 
+    /// An optional list of strings, each no longer than an id.
+    pub fn id_length_texts(&mut self, key: &str, limit: usize) -> Result<Vec<Box<str>>, Refusal> {
+        let texts = self.texts(key, limit)?;
+        let Some(long) = texts.iter().find(|text| text.len() > limits::ID_MAX_BYTES) else {
+            return Ok(texts);
+        };
+        let name = self.name(key);
+        Err(Refusal::invalid(
+            &name,
+            format!(
+                "An item of {name} has {} bytes; at most {} are allowed.",
+                long.len(),
+                limits::ID_MAX_BYTES
+            ),
+            format!("Send shorter items in {name}: a few words each."),
+        )
+        .with("limit", json!(limits::ID_MAX_BYTES)))
+    }
+
+    /// An optional number from 0 to 1.
+    pub fn fraction(&mut self, key: &str) -> Result<Option<f64>, Refusal> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(value) => match value.as_f64() {
+                Some(number) if (0.0..=1.0).contains(&number) => Ok(Some(number)),
+                Some(_) => {
+                    let name = self.name(key);
+                    Err(Refusal::invalid(
+                        &name,
+                        format!("{name} is {}.", excerpt(&value)),
+                        format!("Send {name} as a number from 0 to 1."),
+                    ))
+                }
+                None => Err(self.wrong(key, "a number from 0 to 1")),
+            },
+        }
+    }
+
     /// An optional list of names that `read` knows; `known` lists them for the refusal.
     pub fn names<T>(
         &mut self,
@@ -206,7 +237,7 @@ impl Keys {
             Refusal::invalid(
                 &name,
                 format!("{name} contains {}, which is unknown.", excerpt(&value)),
-                format!("Send only values out of: {}.", known()),
+                format!("Send in {name} only values out of: {}.", known()),
             )
         })
     }

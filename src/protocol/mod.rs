@@ -21,7 +21,7 @@ mod unit;
 pub use agent::{Agent, AgentStatus};
 pub use answers::{
     Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, Deregistered, Detected, Limits, Recorded,
-    Registered, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
+    Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
 };
 pub use conflict::{Conflict, ConflictStatus, ConflictType, DetectedBy, Resolution, Strategy};
 pub use envelope::{Envelope, FaultyEnvelope, ReplyEnvelope, RequestEnvelope};
@@ -34,7 +34,7 @@ pub use request::{
     RegisterRequest, ReplayDepth, ReplayRequest, ReplayTarget, Request,
 };
 pub(crate) use request::{check_committed, unsupported};
-pub use scope::{AttuneRequest, Format, Scope};
+pub use scope::{AttuneRequest, EXTENDED_SCOPE_LEVEL, ExtendedScope, Format, Scope, TemporalLayer};
 pub use subscription::{
     Action, DIRECT, EventName, EventSet, Notification, SubscribeRequest, Subscribed, Subscription,
     Subscriptions, Unsubscribed, Wish, future_cursor, read_cursor,

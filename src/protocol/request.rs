@@ -193,27 +193,9 @@ fn register(keys: &mut Keys, agent_id: &str) -> Result<RegisterRequest, Refusal>
         ));
     }
     let role = keys.required_id("role")?;
-    let interests = short_texts(keys, "interests", limits::INTERESTS_MAX)?;
-    let required_operations = short_texts(keys, "required_operations", 64)?;
+    let interests = keys.id_length_texts("interests", limits::INTERESTS_MAX)?;
+    let required_operations = keys.id_length_texts("required_operations", 64)?;
     Ok(RegisterRequest { role, interests, required_operations })
-}
-
-/// A list of texts no longer than an id.
-fn short_texts(keys: &mut Keys, key: &str, most: usize) -> Result<Vec<Box<str>>, Refusal> {
-    let texts = keys.texts(key, most)?;
-    match texts.iter().find(|text| text.len() > limits::ID_MAX_BYTES) {
-        None => Ok(texts),
-        Some(long) => Err(Refusal::invalid(
-            key,
-            format!(
-                "An item of {key} has {} bytes; at most {} are allowed.",
-                long.len(),
-                limits::ID_MAX_BYTES
-            ),
-            format!("Send shorter items in {key}: a few words each."),
-        )
-        .with("limit", json!(limits::ID_MAX_BYTES))),
-    }
 }
 
 fn record(keys: &mut Keys, limits: &Limits, level: u8) -> Result<RecordRequest, Refusal> {

@@ -7,7 +7,7 @@ use crate::protocol::{Format, Refusal};
 
 fn read(operation: Operation, payload: Value) -> Result<Request, Refusal> {
     let Value::Object(map) = payload else { panic!("a payload is an object") };
-    Request::read(operation, "ada", map, &Limits::default(), 1)
+    Request::read(operation, "ada", map, &Limits::default(), 2)
 }
 
 fn record_payload() -> Value {

@@ -151,7 +151,7 @@ impl SubscribeRequest {
         Ok(Self::Subscribe(Box::new(Wish {
             id,
             events: events(&mut inner)?,
-            min_relevance: inner.share("min_relevance")?,
+            min_relevance: inner.fraction("min_relevance")?,
             debounce_ms: debounce(&mut inner)?,
             resume_after: cursor(&mut inner, "resume_after")?,
             include_unit: inner.optional_flag("include_unit")?,
@@ -184,7 +184,7 @@ impl Wish {
         let mut keys = Keys::top(map);
         Ok(Self {
             events: events(&mut keys)?,
-            min_relevance: keys.share("min_relevance")?,
+            min_relevance: keys.fraction("min_relevance")?,
             debounce_ms: debounce(&mut keys)?,
             include_unit: keys.optional_flag("include_unit")?,
             ..Self::default()

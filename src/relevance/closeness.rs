@@ -3,9 +3,12 @@
 //! The three are added as they are, not by rank: an exact word and a like meaning are each worth what they are worth,
 //! however many others have as much. Only the sum is bent into 0..1.
 
+use hashbrown::HashMap;
+
 use crate::relevance::lexical::Index;
 use crate::relevance::query::Query;
 use crate::relevance::score::Factor;
+use crate::relevance::ties::Tie;
 use crate::relevance::weights;
 
 /// By document before the horizon: its closeness and the parts of it. A part that is off is an empty column.
@@ -18,6 +21,8 @@ pub(super) struct Closeness {
     relations: Vec<f32>,
     /// All together, weighed; empty if it is the words alone.
     sums: Vec<f32>,
+    /// What some gain by declared relations.
+    ties: HashMap<u32, Tie>,
     /// What a match of words counts.
     trust: f32,
     half: f32,
@@ -32,6 +37,7 @@ impl Closeness {
             semantic: vec![],
             relations: vec![],
             sums: vec![],
+            ties: HashMap::new(),
             trust: 1.0,
             half: weights::HALF_MATCH,
         }
@@ -51,13 +57,57 @@ impl Closeness {
         let mut sums: Vec<f32> = own.collect();
         let relations = around(index, &sums);
         sums.iter_mut().zip(&relations).for_each(|(sum, near)| *sum += near * weights::RELATIONS);
-        Self { lexical, semantic, relations, sums, trust: query.trust, half: weights::HALF_CLOSE }
+        let ties = HashMap::new();
+        Self { lexical, semantic, relations, sums, ties, trust: query.trust, half: weights::HALF_CLOSE }
+    }
+
+    /// The same, where documents gain by declared relations too.
+    pub fn tied(self, ties: HashMap<u32, Tie>) -> Self {
+        Self { ties, ..self }
     }
 
     /// The closeness of a document as a value in 0..1.
     pub fn value(&self, document: u32) -> f32 {
-        let sum = self.sums.get(document as usize).or(self.lexical.get(document as usize));
-        sum.map_or(0.0, |&sum| weights::bent(sum, self.half))
+        weights::bent(self.sum(document) + self.tie(document).map_or(0.0, |tie| tie.gain), self.half)
+    }
+
+    /// The closeness of a document before it is bent, without declared relations.
+    pub fn sum(&self, document: u32) -> f32 {
+        self.column().get(document as usize).copied().unwrap_or(0.0)
+    }
+
+    /// What a document gains by declared relations, beyond its neighbours in its session.
+    pub fn tie(&self, document: u32) -> Option<Tie> {
+        // Most needs have none: then nothing is looked up.
+        if self.ties.is_empty() { None } else { self.ties.get(&document).copied() }
+    }
+
+    /// Whether a document is before the horizon.
+    pub fn covers(&self, document: u32) -> bool {
+        (document as usize) < self.lexical.len()
+    }
+
+    /// The closeness that counts half, before it is bent.
+    pub fn half(&self) -> f32 {
+        self.half
+    }
+
+    /// The documents that are at least half close, the closest first, at most `most`; of equals the later.
+    pub fn strongest(&self, most: usize) -> Vec<u32> {
+        let mut found: Vec<(f32, u32)> = Vec::with_capacity(most + 1);
+        for (document, &sum) in (0..).zip(self.column()) {
+            let least = if found.len() < most { self.half } else { found[most - 1].0 };
+            if sum >= least {
+                let at = found.partition_point(|(other, _)| *other > sum);
+                found.insert(at, (sum, document));
+                found.truncate(most);
+            }
+        }
+        found.into_iter().map(|(_, document)| document).collect()
+    }
+
+    fn column(&self) -> &[f32] {
+        if self.sums.is_empty() { &self.lexical } else { &self.sums }
     }
 
     /// The match of a document's words alone.
@@ -69,11 +119,11 @@ impl Closeness {
     pub fn factors(&self, document: u32, weight: f32) -> [Factor; 3] {
         let of = |column: &[f32]| column.get(document as usize).copied().unwrap_or(0.0);
         let (lexical, semantic, relations) = (of(&self.lexical), of(&self.semantic), of(&self.relations));
-        let parts = [lexical * self.trust, semantic * weights::SEMANTIC, relations * weights::RELATIONS];
+        let near = relations * weights::RELATIONS + self.tie(document).map_or(0.0, |tie| tie.gain);
+        let parts = [lexical * self.trust, semantic * weights::SEMANTIC, near];
         let whole: f32 = parts.iter().sum();
         let sum = self.value(document) * weight;
-        let values =
-            [weights::bent(lexical, weights::HALF_MATCH), semantic, weights::bent(relations, self.half)];
+        let values = [weights::bent(lexical, weights::HALF_MATCH), semantic, weights::bent(near, self.half)];
         // Alone, a part is the whole, bit for bit; and nothing has no parts.
         let contribution = |part: f32| if part == whole { sum } else { sum * (part / whole) };
         std::array::from_fn(|at| Factor { value: values[at], contribution: contribution(parts[at]) })
@@ -105,7 +155,7 @@ fn around(index: &Index, own: &[f32]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, rank};
+    use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Serves, rank};
 
     fn said<'a>(content: &'a str, session: Option<&'a str>) -> Document<'a> {
         Document {
@@ -133,14 +183,18 @@ mod tests {
             horizon: u32::MAX,
             recency_weight: None,
             meaning: true,
+            task: None,
+            web: None,
+            context: vec![],
+            threshold: 0.0,
             take: 100,
         }
     }
 
     /// Every document, alike in all but its number.
     fn ranked(index: &Index, need: &Need<'_>) -> Vec<Ranked> {
-        let units = (0..index.len()).map(|number| Candidate { number, kind: Kind::Finding, epoch: 900 });
-        rank(index, need, units)
+        let unit = |number| Candidate { number, serves: Serves::Others, kind: Kind::Finding, epoch: 900 };
+        rank(index, need, (0..index.len()).map(unit)).best
     }
 
     fn of(ranked: &[Ranked], number: u32) -> &Ranked {
@@ -271,9 +325,7 @@ mod tests {
             assert_eq!(found.len(), texts.len());
             assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
             for unit in found {
-                let f = unit.factors;
-                let sum: f32 = [f.semantic, f.lexical, f.relations, f.role, f.kind, f.recency, f.diversity]
-                    .iter().map(|factor| factor.contribution).sum();
+                let sum: f32 = unit.factors.all().iter().map(|(_, factor)| factor.contribution).sum();
                 assert!(unit.score.is_finite() && (0.0..=1.0).contains(&unit.score));
                 assert!((sum - unit.score).abs() < 1e-5, "{sum} {unit:?}");
             }

@@ -8,24 +8,20 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::relevance::score::Kind;
+use crate::relevance::score::Candidate;
 use crate::relevance::weights;
 
 /// A unit with its score. Ordered by score, then epoch, then number: greater is better.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scored {
     pub score: f32,
-    pub epoch: u64,
-    pub number: u32,
-    pub kind: Kind,
+    pub candidate: Candidate,
 }
 
 impl Ord for Scored {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.score
-            .total_cmp(&other.score)
-            .then_with(|| self.epoch.cmp(&other.epoch))
-            .then_with(|| self.number.cmp(&other.number))
+        let age = |scored: &Self| (scored.candidate.epoch, scored.candidate.number);
+        self.score.total_cmp(&other.score).then_with(|| age(self).cmp(&age(other)))
     }
 }
 
@@ -53,6 +49,9 @@ pub(super) struct Placed {
 /// Collects units by author and gives the best after damping.
 pub(super) struct Best {
     take: usize,
+    threshold: f32,
+    /// Units that were added.
+    added: usize,
     /// By an author's number: one more than its place in `authors`, 0 for none yet.
     places: Vec<u32>,
     authors: Vec<Author>,
@@ -63,6 +62,8 @@ struct Author {
     units: Vec<Scored>,
     /// When full once: the least of the best `take`. What is no better cannot matter.
     floor: Option<Scored>,
+    /// How many reach the threshold even when damped the most.
+    sure: usize,
 }
 
 /// The next unit of an author's stream.
@@ -73,9 +74,9 @@ struct Next {
 }
 
 impl Best {
-    /// To take so many units, of authors with numbers below `authors`.
-    pub fn new(take: usize, authors: usize) -> Self {
-        Self { take, places: vec![0; authors + 1], authors: Vec::new() }
+    /// To take so many units that reach the threshold, of authors with numbers below `authors`.
+    pub fn new(take: usize, threshold: f32, authors: usize) -> Self {
+        Self { take, threshold, added: 0, places: vec![0; authors + 1], authors: Vec::new() }
     }
 
     pub fn add(&mut self, author: u32, unit: Scored) {
@@ -83,10 +84,22 @@ impl Best {
         let slot = (author as usize).min(self.places.len() - 1);
         let place = &mut self.places[slot];
         if *place == 0 {
-            self.authors.push(Author { units: Vec::new(), floor: None });
+            self.authors.push(Author { units: Vec::new(), floor: None, sure: 0 });
             *place = u32::try_from(self.authors.len()).unwrap_or(u32::MAX);
         }
-        self.authors[*place as usize - 1].add(unit, self.take);
+        self.added += 1;
+        let author = &mut self.authors[*place as usize - 1];
+        author.sure += usize::from(unit.score * weights::DAMPED_MOST >= self.threshold);
+        // Also of what is not taken, so many are needed to count those that reach the threshold.
+        author.add(unit, self.take.max(weights::DAMPED_PLACES));
+    }
+
+    /// How many units reach the threshold when damped, taken or not.
+    pub fn available(&self) -> usize {
+        if self.threshold <= 0.0 {
+            return self.added;
+        }
+        self.authors.iter().map(|author| author.reaching(self.threshold)).sum()
     }
 
     /// The best units, best first.
@@ -109,18 +122,32 @@ impl Best {
         }
         placed.sort_unstable_by_key(|placed| Reverse(placed.unit));
         placed.truncate(self.take);
+        placed.retain(|placed| placed.unit.score >= self.threshold);
         placed
     }
 }
 
 fn next((units, better): &(BinaryHeap<Scored>, u32), place: usize) -> Option<Next> {
     let unit = units.peek()?;
-    Some(Next { damped: Scored { score: unit.score * weights::damping(*better), ..*unit }, place })
+    Some(Next {
+        damped: Scored { score: unit.score * weights::damping(*better), candidate: unit.candidate },
+        place,
+    })
 }
 
 impl Author {
+    /// How many of them reach the threshold when damped. Beyond the first places all are damped alike.
+    fn reaching(&self, threshold: f32) -> usize {
+        if self.sure >= weights::DAMPED_PLACES {
+            return self.sure;
+        }
+        let mut best: Vec<f32> = self.units.iter().map(|unit| unit.score).collect();
+        best.sort_unstable_by(|a, b| b.total_cmp(a));
+        (0..).zip(best).take_while(|(better, score)| score * weights::damping(*better) >= threshold).count()
+    }
+
     fn add(&mut self, unit: Scored, take: usize) {
-        if take == 0 || self.floor.is_some_and(|floor| unit < floor) {
+        if self.floor.is_some_and(|floor| unit < floor) {
             return;
         }
         self.units.push(unit);
@@ -136,10 +163,11 @@ impl Author {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::relevance::score::{Kind, Serves};
     use proptest::prelude::*;
 
     /// The definition, word by word.
-    fn naive(units: &[(u32, Scored)], take: usize) -> Vec<Placed> {
+    fn naive(units: &[(u32, Scored)], take: usize, threshold: f32) -> (Vec<Placed>, usize) {
         let mut sorted = units.to_vec();
         sorted.sort_by_key(|&(_, unit)| Reverse(unit));
         let mut counts = std::collections::HashMap::new();
@@ -153,8 +181,14 @@ mod tests {
             })
             .collect();
         placed.sort_by_key(|placed| Reverse(placed.unit));
+        placed.retain(|placed| placed.unit.score >= threshold);
+        let available = placed.len();
         placed.truncate(take);
-        placed
+        (placed, available)
+    }
+
+    fn scored(score: f32, epoch: u64, number: u32) -> Scored {
+        Scored { score, candidate: Candidate { number, serves: Serves::Others, kind: Kind::Finding, epoch } }
     }
 
     proptest! {
@@ -163,6 +197,7 @@ mod tests {
             raw in proptest::collection::vec((0u32..5, 0u32..40, 0u64..30), 0..400),
             fine in any::<bool>(),
             take in 0usize..40,
+            threshold in prop_oneof![Just(0.0f32), 0.0f32..1.0],
         ) {
             let units: Vec<(u32, Scored)> = raw
                 .into_iter()
@@ -170,25 +205,26 @@ mod tests {
                 .map(|(number, (author, score, epoch))| {
                     // Coarse scores make ties, scores one step of f32 apart make ties by rounding.
                     let score = if fine { f32::from_bits(0.5f32.to_bits() + score) } else { score as f32 / 40.0 };
-                    (author, Scored { score, epoch, number: number as u32, kind: Kind::Finding })
+                    (author, scored(score, epoch, number as u32))
                 })
                 .collect();
-            let mut best = Best::new(take, 5);
+            let mut best = Best::new(take, threshold, 5);
             for &(author, unit) in &units {
                 best.add(author, unit);
             }
-            prop_assert_eq!(best.into_sorted(), naive(&units, take));
+            let available = best.available();
+            prop_assert_eq!((best.into_sorted(), available), naive(&units, take, threshold));
         }
     }
 
     #[test]
     fn another_author_passes_an_equal() {
-        let unit = |score, number| Scored { score, epoch: 1, number, kind: Kind::Finding };
-        let mut best = Best::new(3, 2);
+        let unit = |score, number| scored(score, 1, number);
+        let mut best = Best::new(3, 0.0, 2);
         for (author, unit) in [(0, unit(0.8, 0)), (0, unit(0.7999, 1)), (1, unit(0.799, 2))] {
             best.add(author, unit);
         }
-        let order: Vec<u32> = best.into_sorted().iter().map(|placed| placed.unit.number).collect();
+        let order: Vec<u32> = best.into_sorted().iter().map(|placed| placed.unit.candidate.number).collect();
         assert_eq!(order, [0, 2, 1]);
     }
 }

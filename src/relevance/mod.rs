@@ -10,27 +10,28 @@
 //! - `lexicon`: words to numbers;
 //! - `lexical`: the inverted index, and how well documents meet a need (BM25), whose words `query` chooses;
 //! - `wordpiece`, `embed`: text to a direction, by the built-in model; `vectors`: how near directions are to another;
-//! - `sessions`: what was said next to what;
+//! - `sessions`: what was said next to what; `ties`: what declared relations bring near;
 //! - `closeness`: words, meaning and neighbours together;
 //! - `score`: the factors of a candidate and their weighted sum; `weights` holds every chosen number;
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
-//! - `summarize`: a text's most informative sentences for a need;
+//! - `summarize`: a text's most informative sentences for a need; `budget`: what a text costs in tokens;
 //! - `affinity`: how much a unit matters to a listener, judged by the two of them alone, for notifications.
 //!
 //! Factors (specification, section 8): semantic, lexical and relations, which together are the closeness to the need;
-//! role, type, recency, and diversity, which damps the sum of the others before the sort. Each has a value in 0..=1;
-//! the weights sum to 1, so a score is in 0..=1 as it stands. With a hint the closeness decides and the other factors
-//! part what is equally close; without one the need is role and interests, and importance and newness weigh as much.
+//! role, type, recency, the task where one is named, and diversity, which damps the sum of the others before the sort.
+//! Each has a value in 0..=1; the weights sum to 1, so a score is in 0..=1 as it stands. With a hint the closeness
+//! decides and the other factors part what is equally close; without one the need is role and interests, and
+//! importance and newness weigh as much.
 //!
-//! To add a factor (the task): give it a field in [`Factors`] and a weight in both tables of `weights`, compute its
-//! value in `View::about` from what `View` was given, and give it its phrase in `reason`. What must be computed for
-//! all candidates at once belongs into `View`, as a column by document.
+//! Relations are of two kinds: neighbours in a session, which count with the meaning, and those that authors declared
+//! ([`Web`]), which are walked from what is close by itself and from the asker's context.
 //!
 //! Text of any length and kind is taken: words are cut at 64 bytes, a document gives at most 8,192 distinct terms,
 //! a need at most 64, and the meaning of a text is that of its first 16 KiB.
 
 mod affinity;
+mod budget;
 mod closeness;
 mod diversity;
 mod embed;
@@ -42,6 +43,7 @@ mod reason;
 mod score;
 mod sessions;
 mod summarize;
+mod ties;
 mod tokenize;
 mod vectors;
 mod weights;
@@ -49,9 +51,11 @@ mod wordpiece;
 mod words;
 
 pub use affinity::{Portrait, Profile};
+pub use budget::{Budget, Tokens};
 pub use lexical::{Document, Index};
-pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, rank};
+pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, Ranking, Serves, rank};
 pub use summarize::Summarizer;
+pub use ties::Web;
 
 /// The embedding model, for those who tell of it.
 pub mod embedding {

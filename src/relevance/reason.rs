@@ -1,11 +1,11 @@
 //! The reason of a score in words: facts about the unit, then the factors that counted most.
 
-use crate::relevance::score::{Candidate, Factors, View};
+use crate::relevance::score::{Candidate, Factors, Serves, View};
 use crate::relevance::weights;
 
 /// Words shared with the need that are shown.
 const SHOWN_WORDS: usize = 4;
-/// Parts of the reason after the facts.
+/// Parts of the reason after the facts; beside them stand the asker's task and a declared relation.
 const SHOWN_FACTORS: usize = 2;
 /// What a factor must add to the score to be named, as a part of what the strongest one adds.
 const NAMED_SHARE: f32 = 0.2;
@@ -14,22 +14,30 @@ const SHOWN_NAME_CHARS: usize = 64;
 
 /// "Finding by market_researcher, 3 epochs ago; shares growth, market with your hint".
 pub(super) fn sentence(view: &mut View<'_>, candidate: Candidate, factors: &Factors) -> String {
+    // What each adds, whether it is particular to this asker, its words.
     let mut parts = [
-        (factors.lexical.contribution, words(view, candidate.number)),
-        (factors.semantic.contribution, meaning(view, factors)),
-        (factors.relations.contribution, Some(format!("next to what is closer to your {}", whose(view)))),
-        (factors.role.contribution, role(view, candidate.number)),
-        (factors.kind.contribution, (factors.kind.value > 0.75).then(|| "important by its type".to_owned())),
-        (factors.recency.contribution, (factors.recency.value >= 0.5).then(|| "recent".to_owned())),
+        (factors.lexical.contribution, false, words(view, candidate.number)),
+        (factors.semantic.contribution, false, meaning(view, factors)),
+        (factors.task.contribution, true, task(view, candidate)),
+        tie(view, candidate.number, factors),
+        (factors.role.contribution, false, role(view, candidate.number)),
+        (
+            factors.kind.contribution,
+            false,
+            (factors.kind.value > 0.75).then(|| "important by its type".into()),
+        ),
+        (factors.recency.contribution, false, (factors.recency.value >= 0.5).then(|| "recent".into())),
     ];
     // Stable: equals stay in this order.
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let least = parts[0].0 * NAMED_SHARE;
     let mut reason = facts(view, candidate);
-    let named = parts.into_iter().filter(|part| part.0 >= least).filter_map(|part| part.1);
-    for part in named.take(SHOWN_FACTORS) {
+    let mut room = SHOWN_FACTORS;
+    for (_, particular, words) in parts.into_iter().filter(|part| part.0 >= least) {
+        let Some(words) = words.filter(|_| particular || room > 0) else { continue };
+        room -= usize::from(!particular);
         reason.push_str("; ");
-        reason.push_str(&part);
+        reason.push_str(&words);
     }
     reason
 }
@@ -67,6 +75,26 @@ fn meaning(view: &View<'_>, factors: &Factors) -> Option<String> {
     seen.then(|| format!("close in meaning to your {}", whose(view)))
 }
 
+/// What ties the unit to something closer: a declared relation, which says more, or its place in a session.
+fn tie(view: &View<'_>, document: u32, factors: &Factors) -> (f32, bool, Option<String>) {
+    let added = factors.relations.contribution;
+    let declared = |via| view.need.web?.in_words(document, via);
+    match view.closeness.tie(document).and_then(|tie| declared(tie.via)) {
+        Some(words) => (added, true, Some(words)),
+        None => (added, false, Some(format!("next to what is closer to your {}", whose(view)))),
+    }
+}
+
+/// "serves task-market-sizing".
+fn task(view: &View<'_>, candidate: Candidate) -> Option<String> {
+    let task = name(view.need.task?);
+    match candidate.serves {
+        Serves::Task => Some(format!("serves {task}")),
+        Serves::Dependent => Some(format!("serves a task that {task} is tied to")),
+        Serves::Others => None,
+    }
+}
+
 /// What the need is made of.
 fn whose(view: &View<'_>) -> &'static str {
     match &view.hint {
@@ -102,7 +130,7 @@ fn name(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::relevance::{Candidate, Document, Index, Kind, Need, rank};
+    use crate::relevance::{Candidate, Document, Index, Kind, Need, Serves, rank};
 
     fn reason(hint: Option<&str>, role: &str, interests: &[&str], kind: Kind, epoch: u64) -> String {
         let mut index = Index::new();
@@ -126,9 +154,14 @@ mod tests {
             horizon: 3,
             recency_weight: None,
             meaning: false,
+            task: None,
+            web: None,
+            context: vec![],
+            threshold: 0.0,
             take: 1,
         };
-        rank(&index, &need, [Candidate { number: 0, kind, epoch }].into_iter()).remove(0).reason
+        let unit = Candidate { number: 0, serves: Serves::Others, kind, epoch };
+        rank(&index, &need, [unit].into_iter()).best.remove(0).reason
     }
 
     #[test]

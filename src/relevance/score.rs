@@ -5,6 +5,7 @@ use crate::relevance::diversity::{Best, Placed, Scored};
 use crate::relevance::lexical::Index;
 use crate::relevance::query::Query;
 use crate::relevance::reason;
+use crate::relevance::ties::{self, Web};
 use crate::relevance::weights::{self, Weights};
 
 /// What sort of thing a unit says; decides its importance (specification, section 8, factor "type").
@@ -69,10 +70,30 @@ pub struct Need<'a> {
     pub horizon: u32,
     /// Part of recency in the score, 0..=1; `None` is the usual part.
     pub recency_weight: Option<f32>,
-    /// Whether meaning and relations count, or words alone.
+    /// Whether meaning counts, and what was said next to what is close, or words alone.
     pub meaning: bool,
+    /// The task that the asker works on, if that counts.
+    pub task: Option<&'a str>,
+    /// The declared relations between documents, if they count.
+    pub web: Option<&'a dyn Web>,
+    /// Documents in the asker's context: of its task, or its own. What is tied to them gains.
+    pub context: Vec<u32>,
+    /// Candidates of a smaller score are passed over, 0..=1.
+    pub threshold: f32,
     /// How many units to give, at most.
     pub take: usize,
+}
+
+/// Whom a unit serves, seen from the asker's task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Serves {
+    /// No task, or one that has nothing to do with the asker's, or the asker named none.
+    #[default]
+    Others,
+    /// A task on which the asker's depends, or which depends on it.
+    Dependent,
+    /// The asker's task.
+    Task,
 }
 
 /// A unit that the asker may see.
@@ -80,6 +101,8 @@ pub struct Need<'a> {
 pub struct Candidate {
     /// Its document in the index.
     pub number: u32,
+    /// Whom it serves.
+    pub serves: Serves,
     /// What it is.
     pub kind: Kind,
     /// When it was committed.
@@ -102,8 +125,10 @@ pub struct Factors {
     pub semantic: Factor,
     /// Words shared with the same.
     pub lexical: Factor,
-    /// How close, in words and meaning, that is which was said next to it in its session.
+    /// How much closer that is which it is tied to by declared relations, or which was said next to it in its session.
     pub relations: Factor,
+    /// Whether it serves the asker's task, or one tied to it.
+    pub task: Factor,
     /// Nearness to the asker's role and interests.
     pub role: Factor,
     /// Importance of the unit's kind.
@@ -112,6 +137,32 @@ pub struct Factors {
     pub recency: Factor,
     /// What better units of the same author left of the score; contributes 0 or less.
     pub diversity: Factor,
+}
+
+impl Factors {
+    /// Each with its name, in the order of the specification.
+    #[must_use]
+    pub fn all(&self) -> [(&'static str, Factor); 8] {
+        [
+            ("semantic", self.semantic),
+            ("lexical", self.lexical),
+            ("role", self.role),
+            ("task", self.task),
+            ("relations", self.relations),
+            ("type", self.kind),
+            ("recency", self.recency),
+            ("diversity", self.diversity),
+        ]
+    }
+}
+
+/// What was ranked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking {
+    /// The best, best first.
+    pub best: Vec<Ranked>,
+    /// How many candidates there are at or above the threshold, those included.
+    pub available: usize,
 }
 
 /// A unit with its place in the answer.
@@ -127,20 +178,21 @@ pub struct Ranked {
     pub factors: Factors,
 }
 
-/// Scores every candidate and gives the best `take`, strictly by score; ties: greater epoch, then greater number.
+/// Scores every candidate and gives the best `take` at or above the threshold, strictly by score; ties: greater
+/// epoch, then greater number.
 ///
 /// Candidates at or beyond the horizon are passed over. The same index content before the horizon, need and
 /// candidates give the same answer, bit for bit.
-pub fn rank(index: &Index, need: &Need<'_>, candidates: impl Iterator<Item = Candidate>) -> Vec<Ranked> {
+pub fn rank(index: &Index, need: &Need<'_>, candidates: impl Iterator<Item = Candidate>) -> Ranking {
     let mut view = View::new(index, need);
-    let mut best = Best::new(need.take, index.names());
+    let mut best = Best::new(need.take, need.threshold, index.names());
     let horizon = view.horizon;
     for candidate in candidates.filter(|candidate| candidate.number < horizon) {
         let score = view.score(candidate);
-        let Candidate { number, kind, epoch } = candidate;
-        best.add(index.author(number), Scored { score, epoch, number, kind });
+        best.add(index.author(candidate.number), Scored { score, candidate });
     }
-    best.into_sorted().into_iter().map(|placed| view.ranked(placed)).collect()
+    let available = best.available();
+    Ranking { best: best.into_sorted().into_iter().map(|placed| view.ranked(placed)).collect(), available }
 }
 
 impl Need<'_> {
@@ -161,7 +213,7 @@ pub(super) struct View<'a> {
     /// Role and interests.
     pub profile: Query,
     /// To the hint, or without one to role and interests.
-    closeness: Closeness,
+    pub closeness: Closeness,
     /// Without a hint empty: then the closeness is made of these.
     profile_matches: Vec<f32>,
     /// By an author role's number: its likeness to the need's role; NaN until first asked for.
@@ -182,6 +234,8 @@ impl<'a> View<'a> {
         } else {
             Closeness::in_words(index, query, horizon)
         };
+        let ties = need.web.map(|web| ties::ties(web, &need.context, &closeness));
+        let closeness = closeness.tied(ties.unwrap_or_default());
         Self {
             index,
             need,
@@ -190,7 +244,7 @@ impl<'a> View<'a> {
             profile_matches: hint.as_ref().map_or_else(Vec::new, |_| index.matches(&profile, horizon)),
             likenesses: vec![f32::NAN; index.names()],
             role_terms: index.terms_of(need.role),
-            weights: Weights::new(hint.is_some(), need.recency_weight),
+            weights: Weights::new(hint.is_some(), need.task.is_some(), need.recency_weight),
             hint,
             profile,
         }
@@ -199,13 +253,13 @@ impl<'a> View<'a> {
     /// The sum of all factors but diversity.
     fn score(&mut self, candidate: Candidate) -> f32 {
         let close = self.closeness.value(candidate.number) * self.weights.closeness;
-        let [role, kind, recency] = self.about(candidate);
-        let sum = close + role.contribution + kind.contribution + recency.contribution;
+        let about = self.about(candidate);
+        let sum = about.iter().fold(close, |sum, factor| sum + factor.contribution);
         sum.clamp(0.0, 1.0)
     }
 
-    /// The factors role, kind and recency: who said it, what it is, and when.
-    fn about(&mut self, candidate: Candidate) -> [Factor; 3] {
+    /// The factors role, kind, recency and task: who said it, what it is, when, and for what.
+    fn about(&mut self, candidate: Candidate) -> [Factor; 4] {
         let profile = self.profile_matches.get(candidate.number as usize).copied();
         let profile = profile.unwrap_or_else(|| self.closeness.words(candidate.number));
         let profile = weights::bent(profile, weights::HALF_MATCH);
@@ -216,6 +270,7 @@ impl<'a> View<'a> {
             factor(role, self.weights.role),
             factor(weights::kind_value(candidate.kind), self.weights.kind),
             factor(weights::recency_value(age), self.weights.recency),
+            factor(weights::task_value(candidate.serves), self.weights.task),
         ]
     }
 
@@ -233,273 +288,17 @@ impl<'a> View<'a> {
     }
 
     fn ranked(&mut self, placed: Placed) -> Ranked {
-        let Scored { score, epoch, number, kind } = placed.unit;
-        let candidate = Candidate { number, kind, epoch };
+        let Scored { score, candidate } = placed.unit;
+        let number = candidate.number;
         let [lexical, semantic, relations] = self.closeness.factors(number, self.weights.closeness);
-        let [role, kind_factor, recency] = self.about(candidate);
+        let [role, kind, recency, task] = self.about(candidate);
         let diversity = Factor { value: placed.damping, contribution: score - self.score(candidate) };
-        let factors = Factors { semantic, lexical, relations, role, kind: kind_factor, recency, diversity };
+        let factors = Factors { semantic, lexical, relations, task, role, kind, recency, diversity };
         let reason = reason::sentence(self, candidate, &factors);
         Ranked { number, score, reason, factors }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::relevance::lexical::Document;
-
-    const AGE: u64 = 10;
-
-    fn plain(content: &str) -> Document<'_> {
-        Document {
-            content,
-            purpose: "Keep for the team",
-            question: None,
-            author: "ada",
-            role: "engineer",
-            session: None,
-        }
-    }
-
-    fn index_of(docs: &[Document<'_>]) -> Index {
-        let mut index = Index::new();
-        docs.iter().for_each(|doc| index.push(doc));
-        index
-    }
-
-    fn need<'a>(hint: Option<&'a str>) -> Need<'a> {
-        Need {
-            hint,
-            role: "analyst",
-            interests: vec![],
-            now: 1_000,
-            horizon: u32::MAX,
-            recency_weight: None,
-            meaning: false,
-            take: 10,
-        }
-    }
-
-    /// Candidates alike in all but their number.
-    fn alike(count: u32) -> impl Iterator<Item = Candidate> {
-        (0..count).map(|number| Candidate { number, kind: Kind::Finding, epoch: 1_000 - AGE })
-    }
-
-    fn order(ranked: &[Ranked]) -> Vec<u32> {
-        ranked.iter().map(|unit| unit.number).collect()
-    }
-
-    fn found_first(contents: &[&str], hint: &str) -> u32 {
-        let docs: Vec<Document<'_>> = contents.iter().map(|content| plain(content)).collect();
-        let ranked = rank(&index_of(&docs), &need(Some(hint)), alike(docs.len() as u32));
-        assert!(ranked[0].factors.lexical.value > ranked[1].factors.lexical.value, "{hint}: {ranked:?}");
-        ranked[0].number
-    }
-
-    #[test]
-    fn words_decide_in_any_script() {
-        for (wanted, hint) in [
-            ("The cafe opened", "café"),
-            ("Das Café in der Straße", "cafe strasse"),
-            ("Die Prüfung der Übersicht", "PRUFUNG"),
-            ("Доля рынка выросла", "о рынке"),
-            ("市场增长了百分之二十三", "增长"),
-            ("東京のカフェが開いた", "東京カフェ"),
-            ("시장이 성장했다", "시장 규모"),
-            ("نما السُّوق بسرعة", "السوق"),
-            ("ตลาดเติบโต", "ตลาด"),
-            ("shipped 🎉", "🎉"),
-            ("grew by 23% this year", "23%"),
-            ("needs v1.2.0 or newer", "1.2.0"),
-            ("see mem-42 for that", "mem-42"),
-            ("the parseConfig function fails", "parse_config"),
-            ("children went home", "child going"),
-            ("ｆｕｌｌ ｗｉｄｔｈ", "full width"),
-        ] {
-            assert_eq!(
-                found_first(&["nothing of the kind", wanted, "grew by 32%, v2.1, mem-24"], hint),
-                1,
-                "{hint}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_strong_match_is_well_above_a_recent_unit() {
-        let index = index_of(&[
-            plain("European market growth for HR tools"),
-            plain("Lunch is at noon"),
-            plain("Hello"),
-        ]);
-        let units = [
-            Candidate { number: 0, kind: Kind::Observation, epoch: 1 },
-            Candidate { number: 1, kind: Kind::Decision, epoch: 999 },
-            Candidate { number: 2, kind: Kind::Observation, epoch: 998 },
-        ];
-        let ranked = rank(&index, &need(Some("growth of the European market")), units.into_iter());
-        assert_eq!(order(&ranked), [0, 1, 2]);
-        assert!(ranked[0].score > 0.6 && ranked[1].score < 0.2, "{ranked:?}");
-    }
-
-    #[test]
-    fn role_moves_the_order() {
-        let by = |role| Document { role, author: role, ..plain("A thing") };
-        let index = index_of(&[by("designer"), by("market_researcher"), by("market analyst"), by("lawyer")]);
-        let wanted = Need { role: "market_researcher", ..need(None) };
-        assert_eq!(order(&rank(&index, &wanted, alike(4))), [1, 2, 3, 0]);
-        let index = index_of(&[plain("law"), plain("our market research says"), plain("lunch")]);
-        assert_eq!(order(&rank(&index, &wanted, alike(3)))[0], 1);
-        let interested = Need { interests: vec!["lunch breaks"], ..need(None) };
-        assert_eq!(order(&rank(&index, &interested, alike(3)))[0], 2);
-    }
-
-    #[test]
-    fn kind_moves_the_order() {
-        use Kind::*;
-        let ranks = [
-            vec![Decision, Contradiction, HumanDirective],
-            vec![Constraint, Correction, Finding],
-            vec![Question, Synthesis],
-            vec![Assumption, Intention],
-            vec![Observation],
-        ];
-        for hint in [None, Some("thing")] {
-            for pair in ranks.windows(2) {
-                for (&better, &worse) in pair[0].iter().flat_map(|a| pair[1].iter().map(move |b| (a, b))) {
-                    let index = index_of(&[plain("A thing"), plain("A thing")]);
-                    let units = [better, worse].into_iter().enumerate();
-                    let units = units.map(|(i, kind)| Candidate { number: i as u32, kind, epoch: 990 });
-                    assert_eq!(order(&rank(&index, &need(hint), units)), [0, 1], "{better:?} {worse:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn recency_moves_the_order_as_far_as_asked() {
-        let index = index_of(&[plain("market growth"), plain("lunch"), plain("market growth")]);
-        let units = || [(0, 10), (1, 999), (2, 900)].into_iter();
-        let candidates = || units().map(|(number, epoch)| Candidate { number, kind: Kind::Finding, epoch });
-        let asked = |recency_weight| Need { recency_weight, ..need(Some("market growth")) };
-        assert_eq!(order(&rank(&index, &asked(None), candidates())), [2, 0, 1]);
-        assert_eq!(order(&rank(&index, &asked(Some(1.0)), candidates())), [1, 2, 0]);
-        let without = rank(&index, &asked(Some(0.0)), candidates());
-        assert!(without.iter().all(|unit| unit.factors.recency.contribution == 0.0));
-        for strange in [f32::NAN, f32::INFINITY, -3.0, 7.0] {
-            let ranked = rank(&index, &asked(Some(strange)), candidates());
-            assert!(ranked.iter().all(|unit| (0.0..=1.0).contains(&unit.score)));
-        }
-    }
-
-    #[test]
-    fn authors_take_turns_among_equals() {
-        let by = |author| Document { author, ..plain("Same words here") };
-        let index = index_of(&[by("ada"), by("ada"), by("ada"), by("ben")]);
-        let units =
-            (0..4).map(|number| Candidate { number, kind: Kind::Finding, epoch: 900 - u64::from(number) });
-        let ranked = rank(&index, &need(Some("same words")), units);
-        assert_eq!(order(&ranked), [0, 3, 1, 2]);
-        assert_eq!(ranked[0].factors.diversity.contribution, 0.0);
-        assert!(ranked[2].factors.diversity.contribution < 0.0);
-    }
-
-    #[test]
-    fn ties_go_to_the_later() {
-        let by = |author| Document { author, ..plain("Same") };
-        let index = index_of(&[by("a"), by("b"), by("c")]);
-        let far = Need { now: u64::MAX, ..need(None) };
-        let units =
-            [(0, 5), (1, 7), (2, 5)].map(|(number, epoch)| Candidate { number, kind: Kind::Finding, epoch });
-        let ranked = rank(&index, &far, units.into_iter());
-        assert_eq!(ranked[0].score, ranked[2].score);
-        assert_eq!(order(&ranked), [1, 2, 0]);
-    }
-
-    #[test]
-    fn what_comes_later_changes_nothing() {
-        let mut index = Index::new();
-        let texts: Vec<String> =
-            (0..600).map(|i| format!("unit {i} speaks of market{} and growth", i % 9)).collect();
-        let mut answers = Vec::new();
-        let hint = "market3 growth, unit 7, later strange words; stranger words";
-        let ask = |index: &Index, horizon| {
-            let asked = Need { horizon, interests: vec!["strange things"], ..need(Some(hint)) };
-            rank(index, &asked, alike(index.len()))
-        };
-        for text in &texts {
-            index.push(&plain(text));
-            answers.push((index.len(), ask(&index, index.len())));
-        }
-        let flood: String = (0..200_000).map(|i| format!("{i}later strange words analyst ")).collect();
-        index.push(&Document { role: "analyst", author: "eve", ..plain(&flood) });
-        for (horizon, answer) in answers.iter().step_by(37) {
-            assert_eq!(&ask(&index, *horizon), answer);
-        }
-    }
-
-    #[test]
-    fn equal_input_gives_equal_answers() {
-        let texts: Vec<String> = (0..300).map(|i| format!("unit {} of {} things", i % 17, i % 5)).collect();
-        let answer = || {
-            let docs: Vec<Document<'_>> = texts.iter().map(|text| plain(text)).collect();
-            rank(&index_of(&docs), &need(Some("unit 3 of 4 things and others")), alike(300))
-        };
-        assert_eq!(answer(), answer());
-    }
-
-    #[test]
-    fn nothing_is_no_trouble() {
-        let empty = Index::new();
-        assert!(rank(&empty, &need(Some("x")), alike(3)).is_empty());
-        let index = index_of(&[
-            plain(""),
-            Document { content: "", purpose: "", question: None, author: "", role: "", session: None },
-        ]);
-        for hint in [None, Some(""), Some(" ...! "), Some("the of and")] {
-            for role in ["", "analyst"] {
-                let ranked = rank(&index, &Need { role, ..need(hint) }, alike(2));
-                assert_eq!(ranked.len(), 2);
-                assert!(
-                    ranked.iter().all(|unit| (0.0..=1.0).contains(&unit.score) && !unit.reason.is_empty())
-                );
-            }
-        }
-        assert!(rank(&index, &Need { take: 0, ..need(None) }, alike(2)).is_empty());
-        assert_eq!(order(&rank(&index, &Need { horizon: 1, ..need(None) }, alike(2))), [0]);
-    }
-
-    #[test]
-    fn contributions_sum_to_the_score() {
-        let index = index_of(&[plain("market growth"), plain("growth of analysts"), plain("lunch")]);
-        for unit in rank(&index, &Need { interests: vec!["lunch"], ..need(Some("growth")) }, alike(3)) {
-            let Factors { semantic, lexical, relations, role, kind, recency, diversity } = unit.factors;
-            let sum: f32 = [semantic, lexical, relations, role, kind, recency, diversity]
-                .iter()
-                .map(|factor| factor.contribution)
-                .sum();
-            assert!((sum - unit.score).abs() < 1e-6);
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn scores_stay_in_bounds(
-            texts in proptest::collection::vec("(?s).{0,60}", 1..12),
-            hint in proptest::option::of("(?s).{0,60}"),
-            now in proptest::prelude::any::<u64>(),
-            recency_weight in proptest::option::of(proptest::prelude::any::<f32>()),
-        ) {
-            let docs: Vec<Document<'_>> =
-                texts.iter().map(|text| Document { author: text, role: text, question: Some(text), ..plain(text) }).collect();
-            let asked = Need { interests: texts.iter().map(String::as_str).collect(), now, recency_weight, ..need(hint.as_deref()) };
-            let ranked = rank(&index_of(&docs), &asked, alike(docs.len() as u32));
-            assert_eq!(ranked.len(), docs.len().min(10));
-            for pair in ranked.windows(2) {
-                assert!(pair[0].score >= pair[1].score);
-            }
-            assert!(ranked.iter().all(|unit| unit.score.is_finite() && (0.0..=1.0).contains(&unit.score)));
-            assert!(ranked.iter().all(|unit| !unit.reason.contains('\n')));
-        }
-    }
-}
+#[path = "score_tests.rs"]
+mod tests;

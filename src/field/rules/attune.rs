@@ -1,56 +1,17 @@
 //! ATTUNE (seed `attune.md`, sections 5, 7, 12): brings an agent what matters to it.
 
-use serde::Serialize;
-
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::visibility::may_see;
-use crate::limits::{ATTUNE_CONFLICTS_MAX, DRAFTS_JUDGED_MAX, DRAFTS_JUDGED_MAX_BYTES};
-use crate::protocol::{
-    AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, Unit, UnitId, UnitStatus,
-};
-use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Summarizer, rank};
+use super::surroundings::{ActiveTask, Relations, context};
+use crate::limits::{DRAFTS_JUDGED_MAX, DRAFTS_JUDGED_MAX_BYTES};
+use crate::protocol::{AttuneRequest, MemoryType, TemporalLayer, Unit, UnitStatus};
+use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Ranking, Serves, rank};
 
-/// Longest content in `summary` format, characters (section 7).
-const SUMMARY_CHARS: usize = 280;
-
-/// ATTUNE's response, borrowing from the world.
-#[derive(Serialize)]
-pub struct Answer<'a> {
-    status: &'static str,
-    record: Vec<Scoped<'a>>,
-    conflicts: Vec<&'a Conflict>,
-    context_budget: ContextBudget,
-    epoch: u64,
-}
-
-#[derive(Serialize)]
-struct Scoped<'a> {
-    memory_unit: Shown<'a>,
-    /// As ranked, not rounded: a shown tie must be a tie, or the newer unit would not come first in it.
-    relevance_score: f32,
-    relevance_reason: String,
-    format: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Shown<'a> {
-    Unit(ShownUnit<'a>),
-    Id { id: UnitId },
-}
-
-/// The units that an ATTUNE brings, best first.
+/// The units that an ATTUNE brings, best first, and how many there are in all.
 pub struct Selection {
-    chosen: Vec<(UnitNo, Ranked)>,
-    available: usize,
-}
-
-impl Selection {
-    /// The ids of the chosen units, best first.
-    pub fn ids(&self, world: &World) -> Vec<UnitId> {
-        self.chosen.iter().map(|(no, _)| world.slot(*no).id).collect()
-    }
+    pub(super) chosen: Vec<(UnitNo, Ranked)>,
+    pub(super) available: usize,
 }
 
 /// Chooses the units for an ATTUNE of `asker` at `epoch` from a view of the world. The index holds the committed
@@ -64,43 +25,22 @@ pub fn select(
     asker: AgentNo,
     request: &AttuneRequest,
 ) -> Selection {
-    let filter = Filter { world, policy, asker, request };
-    let record = &world.agent(asker).agent;
-    let need = |horizon| Need {
-        hint: request.context_hint.as_deref(),
-        role: &request.scope.role,
-        interests: record.interests.iter().map(AsRef::as_ref).collect(),
-        now: epoch,
-        horizon,
-        recency_weight: None,
-        meaning: policy.meaning,
-        take: request.scope.max_units,
-    };
-    let horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-    let (ranked, available) = filter.rank_committed(index, &need(horizon));
-    let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
-    let chosen = ranked.into_iter().map(of_place).collect();
-    let mut selection = Selection { chosen, available };
-    let drafts = filter.drafts();
-    selection.available += drafts.len();
-    let drafts = judged(world, drafts);
-    if !drafts.is_empty() {
-        let mut apart = Index::taking_in(policy.meaning);
-        for no in &drafts {
-            apart.push(&document(world.slot(*no)));
-        }
-        let candidates = (0..).zip(&drafts).map(|(number, no)| {
-            let slot = world.slot(*no);
-            Candidate { number, kind: kind(slot.kind), epoch: slot.epoch }
-        });
-        let ranked = rank(&apart, &need(apart.len()), candidates);
-        selection.chosen.extend(ranked.into_iter().map(|one| (drafts[one.number as usize], one)));
-        let newest_first = |no: UnitNo| std::cmp::Reverse(world.slot(no).epoch);
-        selection.chosen.sort_by(|(a, x), (b, y)| {
-            y.score.total_cmp(&x.score).then_with(|| newest_first(*a).cmp(&newest_first(*b)))
-        });
-        selection.chosen.truncate(request.scope.max_units);
+    let task_id = request.scope.extended.active_task_id.as_ref();
+    let task = task_id.map(|id| ActiveTask::new(world, id));
+    let choice = Choice { world, policy, asker, request, task };
+    let relations = Relations(world);
+    let mut need = choice.need(epoch);
+    // Where nothing is related to anything there is nothing to walk.
+    if policy.extended_scope() && !world.inbound.is_empty() {
+        need.web = Some(&relations);
+        need.context = context(world, asker, choice.task.as_ref());
     }
+    need.horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+    let committed = choice.rank_committed(index, &need);
+    let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
+    let chosen = committed.best.into_iter().map(of_place).collect();
+    let mut selection = Selection { chosen, available: committed.available };
+    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), ..need });
     selection
 }
 
@@ -134,57 +74,85 @@ pub fn document_of(unit: &Unit) -> Document<'_> {
     }
 }
 
-/// The response that shows a selection.
-pub fn show<'a>(world: &'a World, epoch: u64, request: &AttuneRequest, selection: Selection) -> Answer<'a> {
-    let Selection { chosen, available } = selection;
-    // The need's words are looked up once for all units.
-    let mut summarizer = (request.format == Format::Summary)
-        .then(|| Summarizer::new(request.context_hint.as_deref().unwrap_or(&request.scope.role)));
-    let record: Vec<_> = chosen
-        .into_iter()
-        .map(|(no, ranked)| scoped(world, no, ranked, request.format, summarizer.as_mut()))
-        .collect();
-    Answer {
-        status: "ok",
-        context_budget: ContextBudget {
-            units_returned: record.len(),
-            units_available: available,
-            tokens_used: None,
-            tokens_budget: None,
-        },
-        record,
-        conflicts: unresolved(world),
-        epoch,
-    }
-}
-
-/// Which units are candidates. One place, so that counting and ranking agree.
-struct Filter<'a> {
+/// Which units are candidates, and for what need. One place, so that counting and ranking agree.
+struct Choice<'a> {
     world: &'a World,
     policy: &'a Policy,
     asker: AgentNo,
     request: &'a AttuneRequest,
+    task: Option<ActiveTask>,
 }
 
-impl Filter<'_> {
-    /// Ranks the committed candidates and counts them.
-    fn rank_committed(&self, index: &Index, need: &Need<'_>) -> (Vec<Ranked>, usize) {
+impl<'a> Choice<'a> {
+    /// The need, of no horizon yet and without relations.
+    fn need(&self, epoch: u64) -> Need<'a> {
+        let AttuneRequest { scope, context_hint, .. } = self.request;
+        let extended = &scope.extended;
+        let registered = &self.world.agent(self.asker).agent.interests;
+        // What the scope says of now replaces what REGISTER said of always.
+        let interests = if extended.interests.is_empty() { registered } else { &extended.interests };
+        Need {
+            hint: context_hint.as_deref(),
+            role: &scope.role,
+            interests: interests.iter().map(AsRef::as_ref).collect(),
+            now: epoch,
+            horizon: 0,
+            recency_weight: extended.recency_weight.map(|weight| weight as f32),
+            meaning: self.policy.meaning,
+            task: extended.active_task_id.as_deref(),
+            web: None,
+            context: Vec::new(),
+            threshold: extended.relevance_threshold.map_or(0.0, |threshold| threshold as f32),
+            take: scope.max_units,
+        }
+    }
+
+    /// Ranks the committed candidates.
+    fn rank_committed(&self, index: &Index, need: &Need<'_>) -> Ranking {
         let world = self.world;
         let since = self.request.since_epoch.unwrap_or(0);
-        let mut available = 0;
         let candidate = |slot: &Slot| {
             let number = slot.place.filter(|_| self.wants(slot))?;
-            available += 1;
-            Some(Candidate { number, kind: kind(slot.kind), epoch: slot.epoch })
+            Some(self.candidate(number, slot))
         };
-        let ranked = if since > 0 {
+        if since > 0 {
             // A poll: only what was committed since, however large the Field is.
             let recent = world.timeline.skip(world.committed_before(since));
             rank(index, need, recent.iter().map(|(_, no)| world.slot(*no)).filter_map(candidate))
         } else {
             rank(index, need, world.units.iter().filter_map(candidate))
-        };
-        (ranked, available)
+        }
+    }
+
+    fn candidate(&self, number: u32, slot: &Slot) -> Candidate {
+        let serves = self.task.as_ref().map_or(Serves::Others, |task| task.served_by(slot));
+        Candidate { number, serves, kind: kind(slot.kind), epoch: slot.epoch }
+    }
+
+    /// Ranks the drafts that the asker may see and wants, and puts them into the selection.
+    fn add_drafts(&self, selection: &mut Selection, mut need: Need<'_>) {
+        let world = self.world;
+        let drafts = self.drafts();
+        if drafts.is_empty() {
+            return;
+        }
+        let wanted = drafts.len();
+        let drafts = judged(world, drafts);
+        let mut apart = Index::taking_in(self.policy.meaning);
+        for no in &drafts {
+            apart.push(&document(world.slot(*no)));
+        }
+        need.horizon = apart.len();
+        let candidates = (0..).zip(&drafts).map(|(number, no)| self.candidate(number, world.slot(*no)));
+        let ranked = rank(&apart, &need, candidates);
+        // Those that are too many to be judged are there, for all that is known.
+        selection.available += ranked.available + (wanted - drafts.len());
+        selection.chosen.extend(ranked.best.into_iter().map(|one| (drafts[one.number as usize], one)));
+        let newest_first = |no: UnitNo| std::cmp::Reverse(world.slot(no).epoch);
+        selection.chosen.sort_by(|(a, x), (b, y)| {
+            y.score.total_cmp(&x.score).then_with(|| newest_first(*a).cmp(&newest_first(*b)))
+        });
+        selection.chosen.truncate(self.request.scope.max_units);
     }
 
     /// The drafts that the asker may see and wants.
@@ -200,6 +168,7 @@ impl Filter<'_> {
 
     fn wants(&self, slot: &Slot) -> bool {
         let scope = &self.request.scope;
+        let layers = &scope.extended.temporal_layers;
         let own = slot.author == self.asker;
         let wanted = match slot.status {
             UnitStatus::Draft => (own && scope.include_drafts) || (!own && self.policy.shared_drafts),
@@ -208,35 +177,10 @@ impl Filter<'_> {
         wanted
             && (!slot.archived || scope.include_archived)
             && (scope.types.is_empty() || scope.types.contains(&slot.kind))
+            && (layers.is_empty() || layers.contains(&TemporalLayer::of(slot.kind)))
             && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
             && may_see(slot, Some(self.asker), self.policy)
     }
-}
-
-/// Unresolved conflicts, newest first. Their units are committed, so every agent may see them.
-fn unresolved(world: &World) -> Vec<&Conflict> {
-    let newest = world.unresolved.iter().rev().take(ATTUNE_CONFLICTS_MAX);
-    newest.map(|number| &*world.conflicts[*number as usize]).collect()
-}
-
-fn scoped<'a>(
-    world: &'a World,
-    no: UnitNo,
-    ranked: Ranked,
-    format: Format,
-    summarizer: Option<&mut Summarizer>,
-) -> Scoped<'a> {
-    let slot = world.slot(no);
-    let mut unit = ShownUnit::new(&slot.unit, slot.status, slot.epoch);
-    if let Some(summarizer) = summarizer {
-        unit.content = summarizer.summarize(&slot.unit.content, SUMMARY_CHARS).into();
-    }
-    let (memory_unit, format) = match format {
-        Format::Full => (Shown::Unit(unit), "full"),
-        Format::IdsOnly => (Shown::Id { id: slot.id }, "summary"),
-        Format::Summary => (Shown::Unit(unit), "summary"),
-    };
-    Scoped { memory_unit, relevance_score: ranked.score, relevance_reason: ranked.reason, format }
 }
 
 /// A unit's type as relevance knows it.

@@ -2,6 +2,7 @@
 //! compute an answer from a view of the world.
 
 pub(super) mod attune;
+mod attune_shown;
 pub(super) mod detect;
 pub(super) mod lifecycle;
 pub(super) mod record;
@@ -10,8 +11,10 @@ pub(super) mod relate;
 pub(super) mod replay;
 mod replay_words;
 pub(super) mod subscribe;
+mod surroundings;
 
-pub use attune::{Selection, document, document_of, kind, select, show};
+pub use attune::{Selection, document, document_of, kind, select};
+pub use attune_shown::show;
 pub use detect::detect;
 pub use replay::{Chronicle, replay};
 pub use subscribe::subscriptions;

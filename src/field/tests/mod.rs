@@ -12,6 +12,7 @@ mod clock;
 mod conflicts;
 mod detect;
 mod drafts;
+mod factors;
 mod hostile;
 mod idempotency;
 mod invariants;
@@ -25,7 +26,9 @@ mod record;
 mod refusals;
 mod replay;
 mod replay_bounds;
+mod scope;
 mod subscribe;
+mod token_budget;
 
 use std::collections::BTreeMap;
 
@@ -33,7 +36,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
-use crate::relevance::Index;
+use crate::relevance::{Index, Tokens};
 
 /// A message before it is sent.
 #[derive(Clone)]
@@ -106,6 +109,7 @@ struct Stage {
     /// The log: entries as texts, by epoch.
     kept: BTreeMap<u64, String>,
     index: Index,
+    tokens: Tokens,
     now: u64,
     sent: u64,
 }
@@ -184,8 +188,8 @@ impl Stage {
         match &read.query {
             Query::Attune(request) => {
                 let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
-                let shown = selection.ids(world);
-                let answer = show(world, read.epoch, request, selection);
+                let answer = show(world, &self.tokens, read.epoch, request, selection);
+                let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
                 let answer = serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap();
                 if self.policy.audit_reads {
