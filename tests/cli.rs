@@ -231,9 +231,9 @@ fn exit_codes_tell_refused_from_misused_from_unreachable() {
     assert_eq!(code(&refused), 1);
     let body: Value = serde_json::from_str(&stderr(&refused)).unwrap();
     assert_eq!((body["code"].as_str(), refused.stdout.len()), (Some("AGENT_NOT_REGISTERED"), 0));
-    let rejected = ask(&hub, "ann", &["register", "--role", "r", "--required-operation", "MERGE"]);
+    let rejected = ask(&hub, "ann", &["register", "--role", "r", "--required-operation", "HANDOFF"]);
     assert_eq!(code(&rejected), 1);
-    assert!(stderr(&rejected).contains("MERGE"));
+    assert!(stderr(&rejected).contains("HANDOFF"));
     assert_eq!(code(&ask(&hub, "ann", &["attune", "--role", "r", "--field", "none"])), 1);
 
     for misused in [

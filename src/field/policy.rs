@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::limits;
-use crate::protocol::{Capabilities, Limits, MemoryType, Operation, VERSION};
+use crate::protocol::{Capabilities, Limits, MemoryType, Operation, Strategy, VERSION};
 use crate::relevance::embedding;
 
 /// The settings that the rules read. Constant while the hub runs.
@@ -30,6 +30,9 @@ impl Policy {
     /// The highest level met in full: level 2 needs embeddings, MERGE, push and COMPACT.
     pub const HIGHEST_LEVEL: u8 = 1;
 
+    /// The highest level that can be configured, which is also the usual one.
+    const TOP_LEVEL: u8 = 3;
+
     /// The level from which meaning and relations count (section 8).
     const MEANING_LEVEL: u8 = 2;
 
@@ -39,9 +42,16 @@ impl Policy {
         let push = Operation::Subscribe.served_from_level().is_some_and(|from| from <= level);
         let extensions = ["retract", "commit", "discard", "idempotent-messages", "scope-extensions"];
         let push = ["push", "sse", "polling", "resume"].into_iter().filter(|_| push);
+        let conformance_level = level.min(Self::HIGHEST_LEVEL);
+        let merge = Operation::Merge.served_from_level().is_some_and(|from| from <= level);
+        let strategies: Vec<_> = Strategy::served_at(level).filter(|_| merge).collect();
+        let beyond = |strategy: &Strategy| strategy.served_from_level() == Self::TOP_LEVEL;
+        let beyond = conformance_level < Self::TOP_LEVEL && strategies.iter().any(beyond);
+        let merge = ["conflict-escalated", "conflict-ballots"].into_iter().filter(|_| merge);
+        let beyond = beyond.then_some("level-3-merge-strategies");
         let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
         let capabilities = Capabilities {
-            conformance_level: level.min(Self::HIGHEST_LEVEL),
+            conformance_level,
             supported_operations: Operation::ALL
                 .iter()
                 .filter(|op| served(op))
@@ -49,12 +59,18 @@ impl Policy {
                 .collect(),
             protocol_version: VERSION.to_owned(),
             persistence: true,
-            conflict_strategies: Vec::new(),
+            conflict_strategies: strategies.iter().map(|strategy| strategy.name().to_owned()).collect(),
             field: name.to_owned(),
             memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
             embedding: meaning.then(|| json!({"name": embedding::NAME, "dimensions": embedding::DIMENSIONS})),
             limits: limits.clone(),
-            extensions: extensions.into_iter().chain(push).map(str::to_owned).collect(),
+            extensions: extensions
+                .into_iter()
+                .chain(push)
+                .chain(merge)
+                .chain(beyond)
+                .map(str::to_owned)
+                .collect(),
         };
         Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }
@@ -74,6 +90,6 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new("default", Self::MEANING_LEVEL, false, limits::GRACE_MS, Limits::default())
+        Self::new("default", Self::TOP_LEVEL, false, limits::GRACE_MS, Limits::default())
     }
 }
