@@ -25,11 +25,10 @@ pub(in super::super) fn merge(ground: &Ground<'_>, request: &MergeRequest) -> Re
     let named = case.named_winner()?;
     let mut conflict = Conflict::clone(case.conflict);
     let mut events = Vec::new();
-    let outcome = match request.strategy {
-        Strategy::Vote => case.vote(named, &mut conflict, &mut events)?,
-        strategy => case.outcome(strategy, named)?,
-    };
-    let (status, side_effects) = match outcome {
+    if request.strategy == Strategy::Vote {
+        case.cast(named, &mut conflict, &mut events)?;
+    }
+    let (status, side_effects) = match case.outcome(named, &conflict)? {
         Outcome::Pending => ("pending_vote", SideEffects::default()),
         Outcome::Escalated(reason) => {
             let resolution = case.resolution(None);
@@ -164,8 +163,9 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// What a strategy other than a vote comes to.
-    fn outcome(&self, strategy: Strategy, named: Option<UnitId>) -> Result<Outcome<'a>, Refusal> {
+    /// What the strategy comes to; `conflict` has the sender's ballot already, where there is one.
+    fn outcome(&self, named: Option<UnitId>, conflict: &Conflict) -> Result<Outcome<'a>, Refusal> {
+        let strategy = self.request.strategy;
         let result = match strategy {
             Strategy::LastWriteWins => self.by_epoch(),
             Strategy::ConfidenceWeighted => self.by_confidence(),
@@ -176,7 +176,7 @@ impl<'a> Case<'a> {
             }
             Strategy::HumanEscalation => return Ok(self.human(named)),
             Strategy::Synthesis => return self.synthesis(),
-            Strategy::Vote => return Ok(Outcome::Pending),
+            Strategy::Vote => return Ok(count(conflict, self.ground.policy.limits.vote_quorum)),
         };
         match (&result, named) {
             (Outcome::Winner(winner), Some(named)) if *winner != named => Err(self
@@ -269,13 +269,13 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Takes the sender's ballot and counts.
-    fn vote(
+    /// Takes the sender's ballot.
+    fn cast(
         &self,
         named: Option<UnitId>,
         conflict: &mut Conflict,
         events: &mut Vec<Event>,
-    ) -> Result<Outcome<'a>, Refusal> {
+    ) -> Result<(), Refusal> {
         let Some(winner_id) = named else {
             return Err(self.failed(
                 "winner_id",
@@ -286,7 +286,7 @@ impl<'a> Case<'a> {
         let rationale = self.request.rationale.clone();
         events.push(Event::Voted { conflict_id: conflict.id, winner_id, rationale });
         conflict.cast(Ballot { agent_id: self.sender(), winner_id });
-        Ok(count(conflict, self.ground.policy.limits.vote_quorum))
+        Ok(())
     }
 
     /// Who sent the MERGE, in the text that the world holds already.

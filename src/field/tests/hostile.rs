@@ -45,6 +45,12 @@ const KEYS: &[&str] = &[
     "as_of_epoch",
     "memory_unit_id",
     "agent_id",
+    "conflict_id",
+    "strategy",
+    "resolution",
+    "rationale",
+    "winner_id",
+    "synthesis",
     "wild",
 ];
 
@@ -60,6 +66,10 @@ const TEXTS: &[&str] = &[
     "mem-03",
     "mem-3.1",
     "conflict-5",
+    "mem-5",
+    "vote",
+    "last_write_wins",
+    "human_escalation",
     "mem-",
     "list",
     "scan",
@@ -109,6 +119,8 @@ fn nearly_right() -> impl Strategy<Value = Value> {
         "confidence": { "score": 0.5, "reason": "r" }, "relations": [{ "type": "supersedes", "target_id": "mem-3" }],
         "scope": { "role": "r", "max_units": 5 }, "mode": "list", "target_type": "memory_unit", "target_id": "mem-3",
         "depth": "detailed", "memory_unit_id": "mem-3", "reason": "because", "agent_id": "bob",
+        "conflict_id": "conflict-5", "strategy": "synthesis",
+        "resolution": { "rationale": "because", "synthesis": "both" },
     });
     prop::collection::vec((prop::sample::select(KEYS), wild()), 0..4).prop_map(move |wrong| {
         let mut payload: Map<String, Value> = right.as_object().expect("an object").clone();
@@ -127,8 +139,9 @@ proptest! {
         epoch in prop_oneof![Just(0), any::<u64>()],
     ) {
         let mut stage = Stage::with_agents(&["ada", "bob"]);
-        stage.record("ada", "x");
+        let unit = stage.record("ada", "x");
         stage.draft("ada", "y");
+        stage.relate("bob", &[["contradicts", &unit]]).ok();
         let payload = if payload.is_object() { payload } else { json!({ "wild": payload }) };
         let (world, kept) = (stage.state.world.clone(), stage.kept.len());
         let reply = stage.say(saying("ada", operation.name(), payload).epoch(epoch));
