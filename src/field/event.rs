@@ -190,7 +190,8 @@ impl Entry {
             Event::Voted { rationale, .. } => rationale.len() + 256,
             _ => 512,
         };
-        512 + self.events.iter().map(of_event).sum::<usize>()
+        let reply = self.reply.as_ref().map_or(0, |reply| reply.get().len());
+        512 + reply + self.events.iter().map(of_event).sum::<usize>()
     }
 
     /// The lines of `GET /v1/log`, one per event (wire, section 1). Drafts appear without what they say;

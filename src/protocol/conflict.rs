@@ -11,6 +11,7 @@ use super::error::{ErrorCode, Refusal};
 use super::ids::{ConflictId, UnitId};
 use super::keys::Keys;
 use super::unit::wire_names;
+use crate::limits::RATIONALE_MAX_BYTES;
 
 wire_names!(
     /// What two units disagree about.
@@ -174,7 +175,7 @@ impl MergeRequest {
         Ok(Self {
             conflict_id,
             strategy,
-            rationale: resolution.required_short_text("rationale")?,
+            rationale: resolution.required_text_up_to("rationale", RATIONALE_MAX_BYTES)?,
             winner_id: resolution.id("winner_id")?.map(|id| Box::from(&*id)),
             synthesis: resolution.text_up_to("synthesis", limits.content_bytes)?,
         })

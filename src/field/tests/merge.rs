@@ -140,15 +140,16 @@ fn an_unknown_conflict_is_not_found_whatever_it_looks_like() {
 fn a_payload_is_judged_in_the_order_of_its_keys_and_before_the_conflict() {
     let (mut stage, dispute) = standing("resolved");
     let long = "x".repeat(crate::limits::CONTENT_MAX_BYTES + 1);
+    let rationale = "r".repeat(crate::limits::RATIONALE_MAX_BYTES);
     let mut payload = json!({ "resolution": { "winner_id": 7, "synthesis": long } });
     for (key, right) in [
         ("conflict_id", json!("conflict-99")),
         ("strategy", json!("vote")),
-        ("resolution.rationale", json!("r")),
+        ("resolution.rationale", json!(rationale)),
         ("resolution.winner_id", json!("mem-99")),
         ("resolution.synthesis", json!("text")),
     ] {
-        for wrong in [json!(null), json!(" "), json!({ "x": 1 })] {
+        for wrong in [json!(null), json!(" "), json!({ "x": 1 }), json!(format!("{rationale}x"))] {
             let mut payload = payload.clone();
             let optional = ["resolution.winner_id", "resolution.synthesis"].contains(&key);
             if !optional {
@@ -175,6 +176,23 @@ fn a_payload_is_judged_in_the_order_of_its_keys_and_before_the_conflict() {
     let refusal = stage.send("ada", "MERGE", payload).refusal();
     assert_eq!((refusal.code, &refusal.details["key"]), (ErrorCode::InvalidMessage, &json!("strategy")));
     assert!(refusal.suggested_action.contains("human_escalation"), "the known ones are named: {refusal}");
+}
+
+#[test]
+fn detect_finds_conflicts_by_where_they_stand() {
+    for status in STATUSES {
+        let (mut stage, dispute) = standing(status);
+        for asked in STATUSES {
+            let filter = json!({ "mode": "list", "filter": { "status": [asked] } });
+            let found = list(&stage.send("kim", "DETECT", filter).ok()["conflicts"]);
+            let ids: Vec<_> = found.iter().map(|conflict| text(&conflict["id"])).collect();
+            let expected = if asked == status { vec![dispute.conflict.clone()] } else { Vec::new() };
+            assert_eq!(ids, expected, "{asked} when {status}");
+        }
+        let open = stage.attune("kim", json!({}))["conflicts"].as_array().unwrap().len();
+        assert_eq!(open, usize::from(status != "resolved"), "unresolved ones are brought");
+        assert_eq!(stage.state.world.conflicts_shown(&[])["conflicts"].as_array().unwrap().len(), open);
+    }
 }
 
 /// The place of a key, `.` going down.
