@@ -160,10 +160,10 @@ impl Entry {
         for event in &mut self.events {
             match event {
                 Event::Recorded { unit, .. } | Event::Committed { unit, .. } => intern_unit(unit, world),
-                Event::Merged { resolution, .. } | Event::Escalated { resolution, .. } => {
-                    if resolution.resolved_by == self.agent_id {
-                        resolution.resolved_by = Arc::clone(&self.agent_id);
-                    }
+                Event::Merged { resolution, .. } | Event::Escalated { resolution, .. }
+                    if resolution.resolved_by == self.agent_id =>
+                {
+                    resolution.resolved_by = Arc::clone(&self.agent_id);
                 }
                 _ => {}
             }

@@ -16,7 +16,7 @@ fn the_loser_is_superseded_and_the_winner_active_again_whichever_is_older() {
         let effects = json!({ "superseded_units": [loser], "new_unit_id": null, "notified_agents": [] });
         assert_eq!(answer["side_effects"], effects);
         assert_eq!((stage.status(winner), stage.status(loser)), (Active, Superseded));
-        assert_eq!(stage.attuned_ids("kim", json!({})), [winner.clone()]);
+        assert_eq!(stage.attuned_ids("kim", json!({})), [winner.as_str()]);
         // The winner is the loser's successor: what names the loser means the winner from now on.
         let against = stage.relate("kim", &[["contradicts", loser]]).unit_id();
         assert_eq!(&*stage.slot(&against).unit.relations[0].target_id, winner);
