@@ -60,6 +60,15 @@ pub const ATTUNE_CONFLICTS_MAX: usize = 100;
 /// Most unresolved conflicts of one unit: the operation that ends the unit settles them all at once.
 pub const OPEN_CONFLICTS_MAX: usize = 1_000;
 
+/// Longest rationale of a MERGE: a paragraph. A conflict carries it wherever it is shown.
+pub const RATIONALE_MAX_BYTES: usize = 4 * 1024;
+
+/// Ballots of a full vote (section 7, MERGE). Configurable.
+pub const VOTE_QUORUM: usize = 3;
+
+/// Largest quorum that can be configured: a conflict carries its ballots wherever it is shown.
+pub const VOTE_QUORUM_MAX: usize = 100;
+
 /// Most conflicts that one answer lists beside ATTUNE's.
 pub const CONFLICTS_LISTED_MAX: usize = 10_000;
 

@@ -231,9 +231,9 @@ fn exit_codes_tell_refused_from_misused_from_unreachable() {
     assert_eq!(code(&refused), 1);
     let body: Value = serde_json::from_str(&stderr(&refused)).unwrap();
     assert_eq!((body["code"].as_str(), refused.stdout.len()), (Some("AGENT_NOT_REGISTERED"), 0));
-    let rejected = ask(&hub, "ann", &["register", "--role", "r", "--required-operation", "MERGE"]);
+    let rejected = ask(&hub, "ann", &["register", "--role", "r", "--required-operation", "HANDOFF"]);
     assert_eq!(code(&rejected), 1);
-    assert!(stderr(&rejected).contains("MERGE"));
+    assert!(stderr(&rejected).contains("HANDOFF"));
     assert_eq!(code(&ask(&hub, "ann", &["attune", "--role", "r", "--field", "none"])), 1);
 
     for misused in [
@@ -262,6 +262,62 @@ fn exit_codes_tell_refused_from_misused_from_unreachable() {
     });
     assert_eq!(code(&run(&["status", "--url", &url])), 3);
     served.join().unwrap();
+}
+
+#[test]
+fn conflicts_are_resolved_by_flags_or_by_a_payload() {
+    let data = TempDir::new().unwrap();
+    let hub = HubProcess::start(data.path(), &["--vote-quorum", "1"]);
+    json(&ask(&hub, "ann", &["register", "--role", "r"]));
+    let conflict = || {
+        let first = json(&record(&hub, "ann", "It grows.", &[]));
+        let first = first["memory_unit_id"].as_str().unwrap().to_owned();
+        let second =
+            json(&record(&hub, "ann", "It shrinks.", &["--relation", &format!("contradicts:{first}")]));
+        (first, second["conflicts_detected"][0].as_str().unwrap().to_owned())
+    };
+    let (first, id) = conflict();
+    let usual = ["merge", "--conflict", &id, "--rationale", "seen"];
+    let tied = json(&ask(&hub, "ann", &[&usual[..], &["--strategy", "confidence_weighted"]].concat()));
+    assert_eq!(tied["status"], "escalated");
+    let decision = ["--strategy", "human_escalation", "--winner", &first];
+    let decided = json(&ask(&hub, "ann", &[&usual[..], &decision].concat()));
+    assert_eq!(decided["conflict"]["resolution"]["winner_id"], first.as_str());
+    let refused = ask(&hub, "ann", &[&usual[..], &decision].concat());
+    assert_eq!(code(&refused), 1);
+    assert!(stderr(&refused).contains("INVALID_TRANSITION"));
+
+    let (_, id) = conflict();
+    let joined =
+        ["merge", "--conflict-id", &id, "--strategy", "synthesis", "--rationale", "r", "--synthesis", "-"];
+    let arguments = [&joined[..], &["--url", &hub.url, "--agent", "ann"]].concat();
+    let joined = json(&run_with_input(&arguments, "It varies."));
+    let new = joined["side_effects"]["new_unit_id"].as_str().unwrap();
+    assert_eq!(
+        json(&run(&[
+            "attune",
+            "--role",
+            "r",
+            "--include-own",
+            "--hint",
+            "varies",
+            "--agent",
+            "ann",
+            "--url",
+            &hub.url
+        ]))["record"][0]["memory_unit"]["id"],
+        new
+    );
+
+    let (first, id) = conflict();
+    let payload = format!(
+        r#"{{"conflict_id":"{id}","strategy":"vote","resolution":{{"rationale":"r","winner_id":"{first}"}}}}"#
+    );
+    assert_eq!(json(&ask(&hub, "ann", &["merge", "--payload", &payload]))["status"], "resolved");
+    for misused in [vec!["merge"], vec!["merge", "--conflict", "c", "--strategy", "vote"]] {
+        assert_eq!(code(&ask(&hub, "ann", &misused)), 2, "{misused:?}");
+    }
+    hub.stop();
 }
 
 #[test]

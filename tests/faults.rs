@@ -296,7 +296,7 @@ async fn a_message_from_the_future_hangs_nobody_on_a_full_log() {
         ("m-2", "RECORD", finding("x")),
         ("bad", "RECORD", json!({})),
         ("look", "ATTUNE", scope.clone()),
-        ("reg-2", "REGISTER", json!({ "id": "ada", "role": "tester", "required_operations": ["MERGE"] })),
+        ("reg-2", "REGISTER", json!({ "id": "ada", "role": "tester", "required_operations": ["HANDOFF"] })),
     ] {
         stage.call(id, operation, payload).await;
     }

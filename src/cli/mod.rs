@@ -13,6 +13,7 @@ mod exit;
 mod give_up;
 mod log;
 mod logging;
+mod merge;
 mod record;
 mod register;
 mod replay;
@@ -52,6 +53,8 @@ enum Command {
     Attune(Box<attune::Attune>),
     /// List conflicts
     Detect(detect::Detect),
+    /// Resolve a conflict
+    Merge(merge::Merge),
     /// Reconstruct how something came about
     Replay(replay::Replay),
     /// Be told of events as they happen, line by line
@@ -81,6 +84,7 @@ pub fn run() -> ExitCode {
         Command::Record(command) => command.run(),
         Command::Attune(command) => command.run(),
         Command::Detect(command) => command.run(),
+        Command::Merge(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Subscribe(command) => command.run(),
         Command::Retract(command) => command.run(Operation::Retract),

@@ -64,7 +64,7 @@ fn readable(response: &Value) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{:>6}  {}  {:<16}  {}: {}",
+            "{:>6}  {}  {:<18}  {}: {}",
             text("epoch"),
             text("timestamp"),
             text("event_type"),

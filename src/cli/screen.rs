@@ -122,13 +122,31 @@ pub(super) fn conflicts(list: &Value) -> String {
             text("unit_b"),
             text("description"),
         );
-        let resolution = &conflict["resolution"];
-        if resolution.is_object() {
-            let (how, winner) = (plain(&resolution["strategy"]), plain(&resolution["winner_id"]));
-            let _ = writeln!(out, "    {how}: {winner} prevails. {}", plain(&resolution["rationale"]));
+        if let Some(course) = course(conflict) {
+            let _ = writeln!(out, "    {course}");
         }
     }
     out
+}
+
+/// How a conflict is being decided, or was.
+fn course(conflict: &Value) -> Option<String> {
+    let resolution = &conflict["resolution"];
+    let text = |key: &str| plain(&resolution[key]);
+    if resolution.is_object() {
+        let outcome = match (conflict["status"].as_str(), resolution["winner_id"].as_str()) {
+            (Some("escalated"), _) => {
+                format!("a human has to decide. {}", plain(&conflict["escalation_reason"]))
+            }
+            (_, Some(winner)) => format!("{} prevails.", calm(winner)),
+            (_, None) => "both sides are joined.".to_owned(),
+        };
+        let (who, when, how) = (text("resolved_by"), text("epoch_resolved"), text("strategy"));
+        return Some(format!("by {who} at epoch {when}, {how}: {outcome} {}", text("rationale")));
+    }
+    let ballots = conflict["ballots"].as_array()?;
+    let said = |ballot: &Value| format!("{} for {}", plain(&ballot["agent_id"]), plain(&ballot["winner_id"]));
+    Some(format!("vote: {}", ballots.iter().map(said).collect::<Vec<_>>().join(", ")))
 }
 
 #[cfg(test)]
@@ -140,6 +158,37 @@ mod tests {
     fn figures_are_aligned_and_flat() {
         let shown = figures(&json!({"a": {"bb": 1}, "c": [1, "x"], "d": null}));
         assert_eq!(shown, "a.bb  1\nc     1, x\nd     -\n");
+    }
+
+    #[test]
+    fn conflicts_tell_where_they_stand() {
+        let conflict = |more: Value| {
+            let mut conflict = json!({"id": "conflict-3", "type": "factual", "unit_a": "mem-1",
+                "unit_b": "mem-3", "description": "d"});
+            conflict.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            conflict
+        };
+        let resolution = |strategy: &str, winner: Value| {
+            json!({"strategy": strategy, "winner_id": winner,
+            "rationale": "so", "resolved_by": "kim", "epoch_resolved": 7})
+        };
+        let shown = conflicts(&json!([
+            conflict(json!({"status": "detected"})),
+            conflict(json!({"status": "resolving", "ballots": [
+                {"agent_id": "kim", "winner_id": "mem-1"}, {"agent_id": "bob", "winner_id": "mem-3"}]})),
+            conflict(json!({"status": "escalated", "escalation_reason": "Equal.",
+                "resolution": resolution("authority", json!(null))})),
+            conflict(json!({"status": "resolved", "escalation_reason": "Equal.",
+                "resolution": resolution("human_escalation", json!("mem-1"))})),
+        ]));
+        let head = |status: &str| format!("conflict-3  {status} factual  mem-1 / mem-3\n    d\n");
+        let expected = [
+            head("detected"),
+            head("resolving") + "    vote: kim for mem-1, bob for mem-3\n",
+            head("escalated") + "    by kim at epoch 7, authority: a human has to decide. Equal. so\n",
+            head("resolved") + "    by kim at epoch 7, human_escalation: mem-1 prevails. so\n",
+        ];
+        assert_eq!(shown, expected.concat());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
 use crate::config::Config;
-use crate::limits::{EPOCH_CEILING, REPLY_MAX_BYTES};
+use crate::limits::{EPOCH_CEILING, REPLY_MAX_BYTES, VOTE_QUORUM_MAX};
 use crate::protocol::Limits;
 
 /// Who sees drafts.
@@ -149,6 +149,9 @@ settings! {
     /// How far a message's epoch may be ahead of the Field's clock [default: 1000000]
     #[arg(long, env = "AKASHIK_EPOCH_LEAD", value_name = "EPOCHS")]
     epoch_lead: u64,
+    /// Ballots of a full vote on a conflict; more than half of them decide it [default: 3]
+    #[arg(long, env = "AKASHIK_VOTE_QUORUM", value_name = "COUNT")]
+    vote_quorum: usize,
     /// How log lines look, on stderr [default: text]
     #[arg(long, env = "AKASHIK_LOG_FORMAT")]
     log_format: LogFormat,
@@ -274,6 +277,7 @@ impl Settings {
                 REPLY_MAX_BYTES,
             )?,
             epoch_lead: bounded("epoch_lead", self.epoch_lead, default.epoch_lead, 1, EPOCH_CEILING)?,
+            vote_quorum: bounded("vote_quorum", self.vote_quorum, default.vote_quorum, 1, VOTE_QUORUM_MAX)?,
         };
         if limits.content_bytes > limits.message_bytes {
             return Err("content_max_bytes must not be more than message_max_bytes".to_owned());
@@ -397,6 +401,7 @@ impl Effective {
             replay_max_events: Some(limits.replay_events),
             replay_max_bytes: Some(limits.replay_bytes),
             epoch_lead: Some(limits.epoch_lead),
+            vote_quorum: Some(limits.vote_quorum),
             log_format: Some(self.log_format),
             log_filter: Some(self.log_filter.clone()),
             config: None,

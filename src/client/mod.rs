@@ -65,12 +65,12 @@ pub use address::{HubAddress, MalformedAddress, is_field_name};
 pub use error::ClientError;
 pub use link::Connection;
 pub use notifications::{DirectNotifications, Notifications};
-pub use requests::{Attune, Commit, Detect, Record, Register, Replay};
+pub use requests::{Attune, Commit, Detect, Merge, Record, Register, Replay};
 pub use subscribe::Subscribe;
 
 use crate::limits::IN_FLIGHT_MAX;
 use crate::protocol::{
-    Acknowledged, Attuned, Deregistered, Detected, Operation, Recorded, Registered, Replayed,
+    Acknowledged, Attuned, Deregistered, Detected, Merged, Operation, Recorded, Registered, Replayed,
 };
 use attached::Attached;
 use identity::Identity;
@@ -233,6 +233,14 @@ impl Client {
     /// As every call: see [`ClientError`].
     pub async fn detect(&self, request: Detect) -> Result<Detected, ClientError> {
         self.call(Operation::Detect, &request).await
+    }
+
+    /// MERGE.
+    ///
+    /// # Errors
+    /// As every call: see [`ClientError`]. An answer that escalates or waits for votes is no error.
+    pub async fn merge(&self, request: Merge) -> Result<Merged, ClientError> {
+        self.call(Operation::Merge, &request).await
     }
 
     /// REPLAY.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::{
     ConflictStatus, ConflictType, Format, MemoryType, Mode, RelationType, ReplayDepth, ReplayTarget,
-    TemporalLayer,
+    Strategy, TemporalLayer,
 };
 
 /// REGISTER's request.
@@ -448,6 +448,51 @@ impl Detect {
     }
 }
 
+#[derive(Debug, Clone, Default, Serialize)]
+struct Resolution {
+    rationale: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    winner_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    synthesis: Option<String>,
+}
+
+/// MERGE's request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Merge {
+    conflict_id: String,
+    strategy: Strategy,
+    resolution: Resolution,
+}
+
+impl Merge {
+    /// Of this conflict, by a strategy. Every MERGE needs [`Merge::because`].
+    pub fn by(strategy: Strategy, conflict: impl ToString) -> Self {
+        Self { conflict_id: conflict.to_string(), strategy, resolution: Resolution::default() }
+    }
+
+    /// Into one unit with this text, which takes the place of both.
+    pub fn joined(conflict: impl ToString, synthesis: impl Into<String>) -> Self {
+        let mut merge = Self::by(Strategy::Synthesis, conflict);
+        merge.resolution.synthesis = Some(synthesis.into());
+        merge
+    }
+
+    /// Why.
+    #[must_use]
+    pub fn because(mut self, rationale: impl Into<String>) -> Self {
+        self.resolution.rationale = rationale.into();
+        self
+    }
+
+    /// In favour of this unit: a ballot, or a human's decision on a conflict that was escalated.
+    #[must_use]
+    pub fn for_winner(mut self, unit: impl ToString) -> Self {
+        self.resolution.winner_id = Some(unit.to_string());
+        self
+    }
+}
+
 /// REPLAY's request.
 #[derive(Debug, Clone, Serialize)]
 pub struct Replay {
@@ -526,6 +571,12 @@ mod tests {
         assert_eq!(register.interests.len(), 1);
 
         read(Operation::Detect, &Detect::list().status(ConflictStatus::Detected).involving("b"));
+        let vote = Merge::by(Strategy::Vote, "conflict-4").for_winner("mem-2").because("w");
+        let Request::Merge(vote) = read(Operation::Merge, &vote) else { panic!() };
+        assert_eq!((&*vote.rationale, vote.winner_id.as_deref()), ("w", Some("mem-2")));
+        let joined = Merge::joined("conflict-4", "text").because("w");
+        let Request::Merge(joined) = read(Operation::Merge, &joined) else { panic!() };
+        assert_eq!((joined.strategy, joined.synthesis.as_deref()), (Strategy::Synthesis, Some("text")));
         read(Operation::Replay, &Replay::unit("mem-1").as_of(4));
         let commit = Commit::of("mem-1").sure(1.0, "r").relates(RelationType::Answers, "mem-2");
         read(Operation::Commit, &commit);

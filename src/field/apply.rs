@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::command::message_key;
 use super::event::{Entry, Event};
-use super::state::{AgentRecord, Entity, Remembered, Slot, State, UnitNo, World};
+use super::state::{AgentRecord, ConflictNo, Entity, Remembered, Slot, State, UnitNo, World};
 use crate::protocol::{
-    Agent, AgentStatus, Conflict, ConflictId, ConflictStatus, Mode, Relation, Resolution, Unit, UnitId,
-    UnitStatus,
+    Agent, AgentStatus, Ballot, Conflict, ConflictId, Mode, Relation, Resolution, Unit, UnitId, UnitStatus,
 };
 
 /// Applies one operation's entry: live after `decide`, and again from the log on recovery.
@@ -73,6 +72,16 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
             }
         }
         Event::Unsubscribed { subscription_id } => world.unsubscribe(subscription_id),
+        Event::Voted { conflict_id, winner_id, .. } => {
+            let ballot = Ballot { agent_id: Arc::clone(&entry.agent_id), winner_id: *winner_id };
+            change_conflict(world, entry.epoch, *conflict_id, |conflict| conflict.cast(ballot));
+        }
+        Event::Escalated { conflict_id, resolution, reason } => {
+            let (resolution, reason) = (resolution.clone(), reason.clone());
+            change_conflict(world, entry.epoch, *conflict_id, |conflict| {
+                conflict.escalate(resolution, reason);
+            });
+        }
         Event::Merged { conflict_id, resolution, superseded } => {
             resolve_conflict(world, entry.epoch, *conflict_id, resolution);
             if let Some(winner) = resolution.winner_id.and_then(|id| world.find(id)) {
@@ -204,17 +213,30 @@ fn create_conflict(world: &mut World, epoch: u64, conflict: &Arc<Conflict>) {
     }
 }
 
-fn resolve_conflict(world: &mut World, epoch: u64, id: ConflictId, resolution: &Resolution) {
-    let Some(number) = world.find_conflict(id) else { return };
+/// Changes a conflict, noting the epoch for it and its two units. Returns its number and the pair.
+fn change_conflict(
+    world: &mut World,
+    epoch: u64,
+    id: ConflictId,
+    change: impl FnOnce(&mut Conflict),
+) -> Option<(ConflictNo, [UnitId; 2])> {
+    let number = world.find_conflict(id)?;
     let conflict = Arc::make_mut(&mut world.conflicts[number as usize]);
-    conflict.status = ConflictStatus::Resolved;
-    conflict.resolution = Some(resolution.clone());
+    change(conflict);
     let pair = [conflict.unit_a, conflict.unit_b];
-    world.unresolved.remove(&number);
     world.mention(Entity::Conflict(number), epoch);
-    for id in pair {
-        let Some(no) = world.find(id) else { continue };
+    for no in pair.iter().filter_map(|id| world.find(*id)).collect::<Vec<_>>() {
         world.mention(Entity::Unit(no), epoch);
+    }
+    Some((number, pair))
+}
+
+fn resolve_conflict(world: &mut World, epoch: u64, id: ConflictId, resolution: &Resolution) {
+    let resolution = resolution.clone();
+    let changed = change_conflict(world, epoch, id, |conflict| conflict.resolve(resolution));
+    let Some((number, pair)) = changed else { return };
+    world.unresolved.remove(&number);
+    for no in pair.iter().filter_map(|id| world.find(*id)).collect::<Vec<_>>() {
         let still_open = world.open_disputes.get_mut(&no).is_some_and(|open| {
             open.remove(&number);
             !open.is_empty()

@@ -104,6 +104,7 @@ pub fn announced(entry: &Entry) -> EventSet {
                 let superseded = (!superseded.is_empty()).then_some(EventName::MemorySuperseded);
                 set.with(EventName::ConflictResolved).or(superseded.into_iter().collect())
             }
+            Event::Escalated { .. } => set.with(EventName::ConflictEscalated),
             Event::Registered { resumed: false, .. } => set.with(EventName::AgentJoined),
             Event::Deregistered { .. } => set.with(EventName::AgentLeft),
             Event::Failed { .. } => set.with(EventName::AgentFailed),
@@ -114,7 +115,7 @@ pub fn announced(entry: &Entry) -> EventSet {
 }
 
 /// What an entry gives notice of, in the order of section 12: recorded, superseded, retracted, conflict detected,
-/// conflict resolved, contested. `world` is any state that has applied the entry.
+/// conflict escalated, conflict resolved, contested. `world` is any state that has applied the entry.
 pub fn notices(world: &World, entry: &Entry) -> Vec<Notice> {
     let mut teller = Teller { world, entry, told: Vec::new() };
     for event in &entry.events {
@@ -137,6 +138,7 @@ enum Rank {
     Superseded,
     Retracted,
     Detected,
+    Escalated,
     Resolved,
     Contested,
 }
@@ -190,6 +192,11 @@ impl Teller<'_> {
             }
             Event::Merged { conflict_id, resolution, superseded } => {
                 self.resolved(*conflict_id, resolution, superseded);
+            }
+            Event::Escalated { conflict_id, resolution, reason } => {
+                let why = excerpt(&resolution.rationale, SAID);
+                let said = format!("{conflict_id} waits for a human's decision. {reason} {why}");
+                self.known_conflict(Rank::Escalated, EventName::ConflictEscalated, *conflict_id, said);
             }
             _ => {}
         }
@@ -245,15 +252,21 @@ impl Teller<'_> {
 
     fn resolved(&mut self, id: ConflictId, resolution: &Resolution, superseded: &[UnitId]) {
         self.superseded(superseded, resolution.winner_id);
-        let Some(no) = self.world.find_conflict(id) else { return };
-        let outcome = match resolution.winner_id {
-            Some(winner) => format!("{winner} prevails"),
-            None => "neither prevails".to_owned(),
+        let outcome = match (resolution.winner_id, self.entry.synthesis()) {
+            (Some(winner), _) => format!("{winner} prevails"),
+            (None, Some(unit)) => format!("both are joined in {}", unit.id),
+            (None, None) => "neither prevails".to_owned(),
         };
         let why = excerpt(&resolution.rationale, SAID);
         let said = format!("{id} was resolved by {}, {outcome}: {why}", resolution.strategy);
+        self.known_conflict(Rank::Resolved, EventName::ConflictResolved, id, said);
+    }
+
+    /// Gives notice of a conflict of the world; one that is no longer there gives none.
+    fn known_conflict(&mut self, rank: Rank, event: EventName, id: ConflictId, summary: String) {
+        let Some(no) = self.world.find_conflict(id) else { return };
         let conflict = Arc::clone(&self.world.conflicts[no as usize]);
-        self.conflict(Rank::Resolved, EventName::ConflictResolved, &conflict, said);
+        self.conflict(rank, event, &conflict, summary);
     }
 
     fn conflict(&mut self, rank: Rank, event: EventName, conflict: &Conflict, summary: String) {
@@ -368,6 +381,8 @@ impl Listener {
                     Subject::Unit { unit, .. } if unit.kind == MemoryType::Question);
                 asks && interested()
             }
+            // Where authority is not enforced, every agent has the authority to decide.
+            EventName::ConflictEscalated => true,
             _ => false,
         }
     }

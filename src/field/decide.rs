@@ -65,6 +65,8 @@ pub(super) struct Ground<'a> {
     pub at: Timestamp,
     /// The sender, where it is registered and active.
     pub agent: Option<AgentNo>,
+    /// Whether the message came over a connection that lasts: then its sender is connected.
+    pub connected: bool,
     pub message: &'a Message,
 }
 
@@ -106,7 +108,8 @@ pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
         if before.is_some() {
             return Err(reused_id(message));
         }
-        Ok(Ground { state, policy, epoch, at: command.at, agent, message })
+        let connected = command.connection.is_some();
+        Ok(Ground { state, policy, epoch, at: command.at, agent, connected, message })
     });
     match stamped.and_then(|ground| by_operation(&ground, command)) {
         Ok(verdict) => verdict,
@@ -128,6 +131,7 @@ fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refus
         Request::Register(request) => rules::register::register(ground, request)?,
         Request::Deregister(request) => rules::register::deregister(ground, request),
         Request::Record(request) => rules::record::record(ground, request)?,
+        Request::Merge(request) => rules::merge::merge(ground, request)?,
         Request::Retract(request) => rules::lifecycle::retract(ground, request)?,
         Request::Commit(request) => rules::lifecycle::commit(ground, request)?,
         Request::Discard(request) => rules::lifecycle::discard(ground, request)?,

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::state::World;
 use crate::protocol::{
-    Conflict, ConflictId, Cursor, Mode, Operation, Resolution, Subscription, Timestamp, Unit, UnitId,
+    Conflict, ConflictId, Cursor, Mode, Operation, Resolution, Strategy, Subscription, Timestamp, Unit,
+    UnitId,
 };
 
 /// One operation, whole: its events, and the reply that repeats of its message get. An operation that was
@@ -74,6 +75,12 @@ pub enum Event {
     /// A conflict was resolved; `superseded` names the units that the winner replaced.
     #[serde(rename = "MERGE")]
     Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },
+    /// The entry's agent cast its ballot in a conflict, or another one in place of its first.
+    #[serde(rename = "VOTE")]
+    Voted { conflict_id: ConflictId, winner_id: UnitId, rationale: Box<str> },
+    /// A conflict was left to a human; `reason` says why no strategy decided it.
+    #[serde(rename = "CONFLICT_ESCALATED")]
+    Escalated { conflict_id: ConflictId, resolution: Resolution, reason: Box<str> },
     /// The entry's agent has this subscription from now on: a new one, or a known one changed.
     #[serde(rename = "SUBSCRIBE")]
     Subscribed { subscription: Arc<Subscription> },
@@ -96,6 +103,8 @@ impl Event {
             Self::ConflictCreated { .. } => "CONFLICT_CREATED",
             Self::Attuned { .. } => "ATTUNE",
             Self::Merged { .. } => "MERGE",
+            Self::Voted { .. } => "VOTE",
+            Self::Escalated { .. } => "CONFLICT_ESCALATED",
             Self::Subscribed { .. } => "SUBSCRIBE",
             Self::Unsubscribed { .. } => "UNSUBSCRIBE",
         }
@@ -121,6 +130,16 @@ impl Event {
 }
 
 impl Entry {
+    /// The unit that a MERGE made out of the two that contradicted each other.
+    pub fn synthesis(&self) -> Option<&Unit> {
+        let made = |event: &Event| matches!(event, Event::Merged { resolution, .. } if resolution.strategy == Strategy::Synthesis);
+        let recorded = self.events.iter().find_map(|event| match event {
+            Event::Recorded { unit, .. } => Some(&**unit),
+            _ => None,
+        });
+        recorded.filter(|_| self.events.iter().any(made))
+    }
+
     /// Reads an entry from the log.
     ///
     /// # Errors
@@ -139,15 +158,15 @@ impl Entry {
             *session = world.interned_session(session);
         }
         for event in &mut self.events {
-            let (Event::Recorded { unit, .. } | Event::Committed { unit, .. }) = event else { continue };
-            let Some(unit) = Arc::get_mut(unit) else { continue };
-            let Some(no) = world.agent_no(&unit.source.agent_id) else { continue };
-            let agent = &world.agent(no).agent;
-            unit.source.agent_id = Arc::clone(&agent.id);
-            if unit.source.agent_role == agent.role {
-                unit.source.agent_role = Arc::clone(&agent.role);
+            match event {
+                Event::Recorded { unit, .. } | Event::Committed { unit, .. } => intern_unit(unit, world),
+                Event::Merged { resolution, .. } | Event::Escalated { resolution, .. }
+                    if resolution.resolved_by == self.agent_id =>
+                {
+                    resolution.resolved_by = Arc::clone(&self.agent_id);
+                }
+                _ => {}
             }
-            unit.source.session_id = unit.source.session_id.as_ref().map(|id| world.interned_session(id));
         }
     }
 
@@ -165,9 +184,14 @@ impl Entry {
             Event::Recorded { unit, .. } | Event::Committed { unit, .. } => {
                 unit.content.len() + unit.intent.purpose.len() + 640
             }
+            Event::Merged { resolution, .. } | Event::Escalated { resolution, .. } => {
+                resolution.rationale.len() + 512
+            }
+            Event::Voted { rationale, .. } => rationale.len() + 256,
             _ => 512,
         };
-        512 + self.events.iter().map(of_event).sum::<usize>()
+        let reply = self.reply.as_ref().map_or(0, |reply| reply.get().len());
+        512 + reply + self.events.iter().map(of_event).sum::<usize>()
     }
 
     /// The lines of `GET /v1/log`, one per event (wire, section 1). Drafts appear without what they say;
@@ -205,6 +229,17 @@ impl Entry {
         }
         Value::Object(line).to_string()
     }
+}
+
+fn intern_unit(unit: &mut Arc<Unit>, world: &World) {
+    let Some(unit) = Arc::get_mut(unit) else { return };
+    let Some(no) = world.agent_no(&unit.source.agent_id) else { return };
+    let agent = &world.agent(no).agent;
+    unit.source.agent_id = Arc::clone(&agent.id);
+    if unit.source.agent_role == agent.role {
+        unit.source.agent_role = Arc::clone(&agent.role);
+    }
+    unit.source.session_id = unit.source.session_id.as_ref().map(|id| world.interned_session(id));
 }
 
 /// The lines of `GET /v1/log` for one stored entry.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::limits;
-use crate::protocol::{Capabilities, EXTENDED_SCOPE_LEVEL, Limits, MemoryType, Operation, VERSION};
+use crate::protocol::{Capabilities, EXTENDED_SCOPE_LEVEL, Limits, MemoryType, Operation, Strategy, VERSION};
 use crate::relevance::embedding;
 
 /// The settings that the rules read. Constant while the hub runs.
@@ -30,20 +30,37 @@ impl Policy {
     /// The highest level met in full: level 2 needs embeddings, MERGE, push and COMPACT.
     pub const HIGHEST_LEVEL: u8 = 1;
 
+    /// The highest level that can be configured, which is also the usual one.
+    const TOP_LEVEL: u8 = 3;
+
     /// What is served at every level beyond what the levels name.
     const EXTENSIONS: [&str; 6] =
         ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
     /// What is served of level 2, from that configured level on.
-    const EXTENSIONS_OF_LEVEL_2: [&str; 6] =
-        ["extended-scope", "token-budget", "push", "sse", "polling", "resume"];
+    const EXTENSIONS_OF_LEVEL_2: [&str; 8] = [
+        "extended-scope",
+        "token-budget",
+        "push",
+        "sse",
+        "polling",
+        "resume",
+        "conflict-escalated",
+        "conflict-ballots",
+    ];
 
     /// The policy of the Field `name`.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
         let meaning = level >= EXTENDED_SCOPE_LEVEL;
         let further = if meaning { &Self::EXTENSIONS_OF_LEVEL_2[..] } else { &[] };
+        let conformance_level = level.min(Self::HIGHEST_LEVEL);
+        let merge = Operation::Merge.served_from_level().is_some_and(|from| from <= level);
+        let strategies: Vec<_> = Strategy::served_at(level).filter(|_| merge).collect();
+        let beyond = |strategy: &Strategy| strategy.served_from_level() == Self::TOP_LEVEL;
+        let beyond = conformance_level < Self::TOP_LEVEL && strategies.iter().any(beyond);
+        let beyond = beyond.then_some("level-3-merge-strategies");
         let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
         let capabilities = Capabilities {
-            conformance_level: level.min(Self::HIGHEST_LEVEL),
+            conformance_level,
             supported_operations: Operation::ALL
                 .iter()
                 .filter(|op| served(op))
@@ -51,12 +68,18 @@ impl Policy {
                 .collect(),
             protocol_version: VERSION.to_owned(),
             persistence: true,
-            conflict_strategies: Vec::new(),
+            conflict_strategies: strategies.iter().map(|strategy| strategy.name().to_owned()).collect(),
             field: name.to_owned(),
             memory_types: MemoryType::ALL.iter().map(|kind| kind.name().to_owned()).collect(),
             embedding: meaning.then(|| json!({"name": embedding::NAME, "dimensions": embedding::DIMENSIONS})),
             limits: limits.clone(),
-            extensions: Self::EXTENSIONS.iter().chain(further).map(|name| (*name).to_owned()).collect(),
+            extensions: Self::EXTENSIONS
+                .iter()
+                .chain(further)
+                .copied()
+                .chain(beyond)
+                .map(str::to_owned)
+                .collect(),
         };
         Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
     }
@@ -80,6 +103,6 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new("default", EXTENDED_SCOPE_LEVEL, false, limits::GRACE_MS, Limits::default())
+        Self::new("default", Self::TOP_LEVEL, false, limits::GRACE_MS, Limits::default())
     }
 }

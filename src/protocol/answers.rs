@@ -1,6 +1,7 @@
 //! The responses (section 7), as data. The hub writes them, the client reads them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,8 @@ pub struct Limits {
     pub replay_bytes: usize,
     /// How far a message's epoch may be ahead of the Field's clock.
     pub epoch_lead: u64,
+    /// Ballots of a full vote: more than half of them decide a conflict.
+    pub vote_quorum: usize,
 }
 
 impl Default for Limits {
@@ -46,6 +49,7 @@ impl Default for Limits {
             replay_events: limits::REPLAY_EVENTS_MAX,
             replay_bytes: limits::REPLAY_MAX_BYTES,
             epoch_lead: limits::EPOCH_LEAD_MAX,
+            vote_quorum: limits::VOTE_QUORUM,
         }
     }
 }
@@ -178,6 +182,26 @@ pub struct Detected {
     pub status: String,
     pub conflicts: Vec<Conflict>,
     pub scan_coverage: ScanCoverage,
+}
+
+/// What a MERGE did beside resolving the conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are the protocol's own")]
+pub struct SideEffects {
+    pub superseded_units: Vec<UnitId>,
+    /// The synthesis, where one was made.
+    pub new_unit_id: Option<UnitId>,
+    /// The authors of the two units that were connected at that moment.
+    pub notified_agents: Vec<Arc<str>>,
+}
+
+/// MERGE's response. `status` is `resolved`, `escalated` or `pending_vote`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are the protocol's own")]
+pub struct Merged {
+    pub status: String,
+    pub conflict: Conflict,
+    pub side_effects: SideEffects,
 }
 
 /// One event of a REPLAY timeline.

@@ -81,8 +81,13 @@ impl Keys {
 
     /// A string that is present, not blank, and of at most [`limits::TEXT_MAX_BYTES`].
     pub fn required_short_text(&mut self, key: &str) -> Result<Box<str>, Refusal> {
+        self.required_text_up_to(key, limits::TEXT_MAX_BYTES)
+    }
+
+    /// A string that is present, not blank, and of at most so many bytes.
+    pub fn required_text_up_to(&mut self, key: &str, most: usize) -> Result<Box<str>, Refusal> {
         let text = self.required_text(key)?;
-        self.short(key, text)
+        self.bounded(key, text, most)
     }
 
     /// A string that is present and not blank, kept exactly.

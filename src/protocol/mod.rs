@@ -20,10 +20,13 @@ mod unit;
 
 pub use agent::{Agent, AgentStatus};
 pub use answers::{
-    Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, Deregistered, Detected, Limits, Recorded,
-    Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
+    Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, Deregistered, Detected, Limits, Merged,
+    Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
+    SideEffects,
 };
-pub use conflict::{Conflict, ConflictStatus, ConflictType, DetectedBy, Resolution, Strategy};
+pub use conflict::{
+    Ballot, Conflict, ConflictStatus, ConflictType, DetectedBy, MergeRequest, Resolution, Strategy,
+};
 pub use envelope::{Envelope, FaultyEnvelope, ReplyEnvelope, RequestEnvelope};
 pub(crate) use envelope::{check_id, epoch_overflow};
 pub use error::{ErrorBody, ErrorCode, Refusal};

@@ -89,8 +89,8 @@ impl Operation {
             // Extension operations are served at every level (section 12, order of rules).
             Self::Retract | Self::Commit | Self::Discard => Some(0),
             Self::Deregister | Self::Detect | Self::Replay => Some(1),
-            Self::Subscribe => Some(2),
-            Self::Merge | Self::Compact | Self::Coordinate | Self::Handoff | Self::Session => None,
+            Self::Merge | Self::Subscribe => Some(2),
+            Self::Compact | Self::Coordinate | Self::Handoff | Self::Session => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::answers::Limits;
-use super::conflict::{ConflictStatus, ConflictType};
+use super::conflict::{ConflictStatus, ConflictType, MergeRequest};
 use super::error::{ErrorCode, Refusal};
 use super::keys::{Keys, excerpt};
 use super::operation::Operation;
@@ -25,6 +25,7 @@ pub enum Request {
     Record(Box<RecordRequest>),
     Attune(Box<AttuneRequest>),
     Detect(DetectRequest),
+    Merge(Box<MergeRequest>),
     Replay(ReplayRequest),
     Subscribe(SubscribeRequest),
     Retract(GiveUpRequest),
@@ -154,16 +155,15 @@ impl Request {
             Operation::Record => Self::Record(Box::new(record(&mut keys, limits, level)?)),
             Operation::Attune => Self::Attune(Box::new(AttuneRequest::read(keys, level)?)),
             Operation::Detect => Self::Detect(detect(&mut keys)?),
+            Operation::Merge => Self::Merge(Box::new(MergeRequest::read(&mut keys, limits, level)?)),
             Operation::Replay => Self::Replay(replay(&mut keys)?),
             Operation::Subscribe => Self::Subscribe(SubscribeRequest::read(keys)?),
             Operation::Retract => Self::Retract(give_up(&mut keys)?),
             Operation::Discard => Self::Discard(give_up(&mut keys)?),
             Operation::Commit => Self::Commit(Box::new(commit(&mut keys, limits, level)?)),
-            Operation::Merge
-            | Operation::Compact
-            | Operation::Coordinate
-            | Operation::Handoff
-            | Operation::Session => return Err(unsupported(operation, level)),
+            Operation::Compact | Operation::Coordinate | Operation::Handoff | Operation::Session => {
+                return Err(unsupported(operation, level));
+            }
         })
     }
 }

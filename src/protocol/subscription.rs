@@ -35,6 +35,8 @@ wire_names!(
         MemoryArchived = "memory.archived",
         /// Extension.
         AgentLeft = "agent.left",
+        /// Extension: a conflict waits for a human's decision.
+        ConflictEscalated = "conflict.escalated",
     }
 );
 

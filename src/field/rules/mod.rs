@@ -5,6 +5,7 @@ pub(super) mod attune;
 mod attune_shown;
 pub(super) mod detect;
 pub(super) mod lifecycle;
+pub(super) mod merge;
 pub(super) mod record;
 pub(super) mod register;
 pub(super) mod relate;

@@ -35,7 +35,7 @@ pub(in super::super) fn record(ground: &Ground<'_>, request: &RecordRequest) -> 
 }
 
 /// Who speaks, in which role, session and moment: the Field says so, not the client.
-fn source(ground: &Ground<'_>) -> Source {
+pub(super) fn source(ground: &Ground<'_>) -> Source {
     let world = &ground.state.world;
     let (agent_id, agent_role) = match ground.agent {
         Some(no) => {

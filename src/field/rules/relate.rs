@@ -220,6 +220,8 @@ fn explicit_conflict(id: ConflictId, older: &Unit, newer: &Unit, said: Option<&s
         description: description.into(),
         detected_by: DetectedBy::Explicit,
         resolution: None,
+        ballots: Vec::new(),
+        escalation_reason: None,
     }
 }
 

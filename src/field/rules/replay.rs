@@ -264,6 +264,9 @@ impl Walk<'_> {
                         }
                         ours
                     }
+                    Event::Voted { conflict_id, .. } | Event::Escalated { conflict_id, .. } => {
+                        conflicts.contains(conflict_id)
+                    }
                     _ => false,
                 };
                 if own {
@@ -335,7 +338,9 @@ impl Walk<'_> {
             for (index, event) in (0..).zip(&entry.events) {
                 let ours = match event {
                     Event::ConflictCreated { conflict: made, .. } => made.id == conflict.id,
-                    Event::Merged { conflict_id, .. } => *conflict_id == conflict.id,
+                    Event::Merged { conflict_id, .. }
+                    | Event::Voted { conflict_id, .. }
+                    | Event::Escalated { conflict_id, .. } => *conflict_id == conflict.id,
                     _ => false,
                 };
                 if ours {

@@ -27,14 +27,18 @@ pub(super) enum Weight {
 
 /// Puts an event into words. `subject` is the unit that it is about, where it is about one.
 pub(super) fn describe(entry: &Entry, event: &Event, subject: Option<&Unit>) -> Told {
-    let (weight, description) = sentence(event);
+    let (weight, description) = sentence(entry, event);
     let agent_id = match event {
         Event::Merged { resolution, .. } => resolution.resolved_by.to_string(),
         _ if event.is_systems() => SYSTEM.to_owned(),
         _ => entry.agent_id.to_string(),
     };
     let memory_unit_id = match event {
-        Event::Merged { resolution, .. } => resolution.winner_id,
+        Event::Merged { resolution, .. } => match resolution.winner_id {
+            None => entry.synthesis().map(|unit| unit.id),
+            winner => winner,
+        },
+        Event::Voted { winner_id, .. } => Some(*winner_id),
         _ => subject.map(|unit| unit.id),
     };
     Told {
@@ -51,7 +55,7 @@ pub(super) fn describe(entry: &Entry, event: &Event, subject: Option<&Unit>) -> 
     }
 }
 
-fn sentence(event: &Event) -> (Weight, String) {
+fn sentence(entry: &Entry, event: &Event) -> (Weight, String) {
     match event {
         Event::Registered { role, resumed: false, .. } => (Weight::Minor, format!("Joined as {role}")),
         Event::Registered { role, resumed: true, .. } => (Weight::Minor, format!("Came back as {role}")),
@@ -86,10 +90,23 @@ fn sentence(event: &Event) -> (Weight, String) {
             (Weight::Minor, format!("Ended the subscription {subscription_id}"))
         }
         Event::Attuned { shown, .. } => (Weight::Key, was_shown(shown)),
+        Event::Voted { conflict_id, winner_id, rationale } => {
+            (Weight::Key, format!("Voted for {winner_id} in {conflict_id}: {}", excerpt(rationale, EXCERPT)))
+        }
+        Event::Escalated { resolution, reason, .. } => (
+            Weight::Turning,
+            format!(
+                "Escalated to a human via {}: {reason} {}",
+                resolution.strategy,
+                excerpt(&resolution.rationale, EXCERPT)
+            ),
+        ),
         Event::Merged { resolution, .. } => {
-            let outcome = resolution
-                .winner_id
-                .map_or_else(|| "both sides are joined".to_owned(), |id| format!("{id} prevails"));
+            let outcome = match (resolution.winner_id, entry.synthesis()) {
+                (Some(winner), _) => format!("{winner} prevails"),
+                (None, Some(unit)) => format!("both sides are joined in {}", unit.id),
+                (None, None) => "neither side prevails".to_owned(),
+            };
             let how = resolution.strategy;
             let why = excerpt(&resolution.rationale, EXCERPT);
             (Weight::Turning, format!("Resolved via {how}: {outcome}. {why}"))

@@ -14,7 +14,7 @@ fn every_operation_has_an_epoch_of_its_own_reads_and_rejections_included() {
         ("ATTUNE", scope),
         ("DETECT", json!({ "mode": "list" })),
         ("REPLAY", json!({ "target_type": "memory_unit", "target_id": "mem-2", "depth": "summary" })),
-        ("REGISTER", json!({ "id": "ada", "role": "r", "required_operations": ["MERGE"] })),
+        ("REGISTER", json!({ "id": "ada", "role": "r", "required_operations": ["HANDOFF"] })),
         ("RETRACT", json!({ "memory_unit_id": "mem-2", "reason": "r" })),
         ("RETRACT", json!({ "memory_unit_id": "mem-2", "reason": "r" })),
         ("DEREGISTER", json!({ "agent_id": "ada" })),

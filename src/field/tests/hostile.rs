@@ -52,6 +52,12 @@ const KEYS: &[&str] = &[
     "debounce_ms",
     "resume_after",
     "include_unit",
+    "conflict_id",
+    "strategy",
+    "resolution",
+    "rationale",
+    "winner_id",
+    "synthesis",
     "wild",
 ];
 
@@ -67,6 +73,10 @@ const TEXTS: &[&str] = &[
     "mem-03",
     "mem-3.1",
     "conflict-5",
+    "mem-5",
+    "vote",
+    "last_write_wins",
+    "human_escalation",
     "mem-",
     "list",
     "scan",
@@ -125,6 +135,8 @@ fn nearly_right() -> impl Strategy<Value = Value> {
         "scope": { "role": "r", "max_units": 5 }, "mode": "list", "target_type": "memory_unit", "target_id": "mem-3",
         "depth": "detailed", "memory_unit_id": "mem-3", "reason": "because", "agent_id": "bob",
         "action": "subscribe", "subscription": { "id": "own" },
+        "conflict_id": "conflict-5", "strategy": "synthesis",
+        "resolution": { "rationale": "because", "synthesis": "both" },
     });
     prop::collection::vec((prop::sample::select(KEYS), wild()), 0..4).prop_map(move |wrong| {
         let mut payload: Map<String, Value> = right.as_object().expect("an object").clone();
@@ -169,8 +181,9 @@ proptest! {
 
 fn answered_or_refused_without_a_trace(saying: Saying) -> Result<(), TestCaseError> {
     let mut stage = Stage::with_agents(&["ada", "bob"]);
-    stage.record("ada", "x");
+    let unit = stage.record("ada", "x");
     stage.draft("ada", "y");
+    stage.relate("bob", &[["contradicts", &unit]]).ok();
     for (agent, id) in [("ada", "own"), ("bob", "foreign")] {
         let wish = json!({ "id": id, "events": ["agent.left"] });
         stage.send(agent, "SUBSCRIBE", json!({ "action": "subscribe", "subscription": wish })).ok();

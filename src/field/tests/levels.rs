@@ -50,7 +50,7 @@ fn level_0_makes_no_conflicts_but_supersedes() {
 
 #[test]
 fn what_a_level_serves_is_what_it_advertises() {
-    for level in [0, 1, 3] {
+    for level in [0, 1, 2, 3] {
         let mut stage = Stage::of_level(level);
         let reply = stage.send("ada", "REGISTER", json!({ "id": "ada", "role": "r" })).ok();
         let capabilities = &reply["field_capabilities"];

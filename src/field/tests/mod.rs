@@ -19,6 +19,9 @@ mod invariants;
 mod levels;
 mod lifecycle;
 mod log_lines;
+mod merge;
+mod merge_effects;
+mod merge_told;
 mod model;
 mod order;
 pub(crate) mod random;
@@ -27,8 +30,10 @@ mod refusals;
 mod replay;
 mod replay_bounds;
 mod scope;
+mod strategies;
 mod subscribe;
 mod token_budget;
+mod votes;
 
 use std::collections::BTreeMap;
 
@@ -280,6 +285,20 @@ impl Stage {
         self.send(agent, "COMMIT", json!({ "memory_unit_id": unit }))
     }
 
+    /// MERGE with a rationale and further keys of the resolution.
+    fn merge(&mut self, agent: &str, conflict: &str, strategy: &str, resolution: Value) -> Reply {
+        let resolution = with(json!({ "rationale": "so it is" }), resolution);
+        let payload = json!({ "conflict_id": conflict, "strategy": strategy, "resolution": resolution });
+        self.send(agent, "MERGE", payload)
+    }
+
+    /// The conflict of this id, as DETECT lists it.
+    #[track_caller]
+    fn conflict(&mut self, asker: &str, id: &str) -> Value {
+        let found = self.conflicts(asker).into_iter().find(|conflict| conflict["id"] == id);
+        found.expect("a known conflict")
+    }
+
     fn slot(&self, unit: &str) -> &Slot {
         let no = self.state.world.find(unit.parse().expect("a unit's id")).expect("a known unit");
         self.state.world.slot(no)
@@ -314,6 +333,37 @@ impl Stage {
     fn replay(&mut self, agent: &str, target: [&str; 2], depth: &str) -> Reply {
         let payload = json!({ "target_type": target[0], "target_id": target[1], "depth": depth });
         self.send(agent, "REPLAY", payload)
+    }
+}
+
+/// Two units that contradict each other.
+struct Dispute {
+    /// The older unit.
+    a: String,
+    /// The newer one.
+    b: String,
+    conflict: String,
+}
+
+impl Dispute {
+    /// Of ada, who is sure to 0.5, and bob, to 0.7; kim looks on.
+    fn staged() -> (Stage, Self) {
+        let mut stage = Stage::with_agents(&["ada", "bob", "kim"]);
+        let dispute = Self::between(&mut stage, json!({}), json!({ "score": 0.7 }));
+        (stage, dispute)
+    }
+
+    /// Of ada and bob, with these keys of their confidences.
+    fn between(stage: &mut Stage, a: Value, b: Value) -> Self {
+        let sure = |unit: Value, more: Value| {
+            let confidence = with(unit["confidence"].clone(), more);
+            with(unit, json!({ "confidence": confidence }))
+        };
+        let a = stage.send("ada", "RECORD", sure(finding("It grows."), a)).unit_id();
+        let against = related("It shrinks.", &[["contradicts", &a]]);
+        let b = stage.send("bob", "RECORD", sure(against, b)).unit_id();
+        let conflict = b.replace("mem", "conflict");
+        Self { a, b, conflict }
     }
 }
 

@@ -12,8 +12,30 @@ const GRACE: u64 = 30_000;
 pub enum Link {
     Supersedes,
     Contradicts,
+    Supports,
     Informs,
 }
+
+impl Link {
+    fn takes_effect(self) -> bool {
+        matches!(self, Self::Supersedes | Self::Contradicts)
+    }
+}
+
+/// The strategies of MERGE.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum How {
+    LastWrite,
+    Confidence,
+    Human,
+    Authority,
+    Evidence,
+    Synthesis,
+    Vote,
+}
+
+/// Section 7: the default quorum.
+const QUORUM: usize = 3;
 
 #[derive(Debug)]
 pub struct Unit {
@@ -23,14 +45,31 @@ pub struct Unit {
     /// Whether it was never committed: drafts, discarded ones too.
     private: bool,
     next: Option<usize>,
+    /// To units that there were when it was said.
     links: Vec<(Link, usize)>,
+    /// Its score in percent, and how many pieces of evidence it has.
+    confidence: (u8, u8),
 }
 
 #[derive(Debug)]
 pub struct Conflict {
     pub older: usize,
     pub newer: usize,
+    pub status: &'static str,
     pub winner: Option<usize>,
+    /// Who voted for which unit.
+    pub ballots: BTreeMap<usize, usize>,
+}
+
+impl Conflict {
+    fn is_open(&self) -> bool {
+        self.status != "resolved"
+    }
+
+    fn end(&mut self, winner: Option<usize>) {
+        self.status = "resolved";
+        self.winner = winner;
+    }
 }
 
 #[derive(Debug)]
@@ -195,7 +234,7 @@ impl Model {
         takes_effect: bool,
     ) -> Result<Effects, ErrorCode> {
         let mut effects = Effects::default();
-        for &(link, target) in links.iter().filter(|(link, _)| *link != Link::Informs) {
+        for &(link, target) in links.iter().filter(|(link, _)| link.takes_effect()) {
             if !self.sees(agent, target) {
                 return Err(ErrorCode::UnitNotFound);
             }
@@ -214,20 +253,31 @@ impl Model {
         Ok(effects)
     }
 
-    pub fn record(&mut self, agent: usize, draft: bool, links: &[(Link, usize)]) -> Outcome {
+    fn known(&self, links: &[(Link, usize)]) -> Vec<(Link, usize)> {
+        links.iter().copied().filter(|(_, target)| *target < self.units.len()).collect()
+    }
+
+    pub fn record(
+        &mut self,
+        agent: usize,
+        draft: bool,
+        links: &[(Link, usize)],
+        confidence: (u8, u8),
+    ) -> Outcome {
         self.active(agent)?;
         let effects = self.effects(agent, links, !draft)?;
         let status = if draft { "draft" } else { "active" };
         let id = format!("mem-{}", self.clock + 1);
-        let links = links.to_vec();
-        self.units.push(Unit { id, status, author: agent, private: draft, next: None, links });
+        let links = self.known(links);
+        self.units.push(Unit { id, status, author: agent, private: draft, next: None, links, confidence });
         self.take_effect(self.units.len() - 1, &effects);
         Ok(())
     }
 
     fn take_effect(&mut self, unit: usize, effects: &Effects) {
         for &older in &effects.contested {
-            self.conflicts.push(Conflict { older, newer: unit, winner: None });
+            let ballots = BTreeMap::new();
+            self.conflicts.push(Conflict { older, newer: unit, status: "detected", winner: None, ballots });
         }
         for &old in &effects.replaced {
             self.units[old].next = Some(unit);
@@ -239,11 +289,11 @@ impl Model {
     /// A unit leaves the live states: its partners win.
     fn leaves(&mut self, unit: usize, status: &'static str) {
         self.units[unit].status = status;
-        for conflict in self.conflicts.iter_mut().filter(|conflict| conflict.winner.is_none()) {
+        for conflict in self.conflicts.iter_mut().filter(|conflict| conflict.is_open()) {
             if conflict.older == unit {
-                conflict.winner = Some(conflict.newer);
+                conflict.end(Some(conflict.newer));
             } else if conflict.newer == unit {
-                conflict.winner = Some(conflict.older);
+                conflict.end(Some(conflict.older));
             }
         }
     }
@@ -253,7 +303,7 @@ impl Model {
         let open = |no: usize| {
             self.conflicts
                 .iter()
-                .any(|conflict| conflict.winner.is_none() && (conflict.older == no || conflict.newer == no))
+                .any(|conflict| conflict.is_open() && (conflict.older == no || conflict.newer == no))
         };
         let contested: Vec<_> = (0..self.units.len()).map(open).collect();
         for (unit, contested) in self.units.iter_mut().zip(contested) {
@@ -296,10 +346,122 @@ impl Model {
         }
         let links = links.unwrap_or(&self.units[unit].links);
         let effects = self.effects(agent, links, true)?;
+        self.units[unit].links = self.known(links);
         self.units[unit].status = "active";
         self.units[unit].private = false;
         self.take_effect(unit, &effects);
         Ok(())
+    }
+}
+
+/// MERGE: section 6's table, section 7's strategies.
+impl Model {
+    /// The answer's status. `said`: whether there is a text for a synthesis.
+    pub fn merge(
+        &mut self,
+        agent: usize,
+        number: usize,
+        how: How,
+        winner: Option<usize>,
+        said: bool,
+    ) -> Result<&'static str, ErrorCode> {
+        self.active(agent)?;
+        let conflict = self.conflicts.get(number).ok_or(ErrorCode::ConflictNotFound)?;
+        let pair = [conflict.older, conflict.newer];
+        let allowed = match (conflict.status, how, winner) {
+            ("detected", How::Human, winner) => winner.is_none(),
+            ("detected", ..) => true,
+            ("resolving", How::Vote, _) | ("resolving", How::Human, None) => true,
+            ("escalated", How::Human, Some(_)) => true,
+            _ => false,
+        };
+        if !allowed {
+            return Err(ErrorCode::InvalidTransition);
+        }
+        let joins = how == How::Synthesis;
+        if joins != said || (joins && winner.is_some()) || winner.is_some_and(|unit| !pair.contains(&unit)) {
+            return Err(ErrorCode::MergeFailed);
+        }
+        match how {
+            How::Synthesis => Ok(self.join(agent, number, pair)),
+            How::Vote => self.vote(agent, number, winner),
+            How::Human => Ok(self.finish(number, winner)),
+            How::Authority => Ok(self.finish(number, None)),
+            How::LastWrite | How::Confidence | How::Evidence => {
+                let found = self.stronger(pair, how);
+                if found.is_some() && winner.is_some() && found != winner {
+                    return Err(ErrorCode::MergeFailed);
+                }
+                Ok(self.finish(number, found))
+            }
+        }
+    }
+
+    fn stronger(&self, [older, newer]: [usize; 2], how: How) -> Option<usize> {
+        let weight = |unit: usize| match how {
+            How::LastWrite => (usize::from(unit == newer), 0),
+            How::Confidence => (usize::from(self.units[unit].confidence.0), 0),
+            _ => {
+                let supports = |source: &usize| {
+                    *source != unit && self.units[*source].links.contains(&(Link::Supports, unit))
+                };
+                let live = (0..self.units.len()).filter(|source| self.is_live(*source));
+                (live.filter(supports).count(), usize::from(self.units[unit].confidence.1))
+            }
+        };
+        let (a, b) = (weight(older), weight(newer));
+        if a == b { None } else { Some(if a > b { older } else { newer }) }
+    }
+
+    fn vote(
+        &mut self,
+        agent: usize,
+        number: usize,
+        winner: Option<usize>,
+    ) -> Result<&'static str, ErrorCode> {
+        let winner = winner.ok_or(ErrorCode::MergeFailed)?;
+        let conflict = &mut self.conflicts[number];
+        conflict.ballots.insert(agent, winner);
+        conflict.status = "resolving";
+        // An odd quorum: whoever has two of three has more than half.
+        let votes = conflict.ballots.values().filter(|unit| **unit == winner).count();
+        Ok(if votes * 2 > QUORUM { self.finish(number, Some(winner)) } else { "pending_vote" })
+    }
+
+    /// For the winner, or, without one, for a human to decide.
+    fn finish(&mut self, number: usize, winner: Option<usize>) -> &'static str {
+        let conflict = &mut self.conflicts[number];
+        let Some(winner) = winner else {
+            conflict.status = "escalated";
+            return "escalated";
+        };
+        conflict.end(Some(winner));
+        let loser = if winner == conflict.older { conflict.newer } else { conflict.older };
+        self.gives_way(loser, winner);
+        "resolved"
+    }
+
+    fn join(&mut self, agent: usize, number: usize, pair: [usize; 2]) -> &'static str {
+        self.conflicts[number].end(None);
+        let new = self.units.len();
+        let score = pair.map(|unit| self.units[unit].confidence.0).into_iter().min().unwrap_or_default();
+        self.units.push(Unit {
+            id: format!("mem-{}", self.clock + 1),
+            status: "active",
+            author: agent,
+            private: false,
+            next: None,
+            links: Vec::new(),
+            confidence: (score, 0),
+        });
+        pair.into_iter().for_each(|unit| self.gives_way(unit, new));
+        "resolved"
+    }
+
+    fn gives_way(&mut self, loser: usize, successor: usize) {
+        self.units[loser].next = Some(successor);
+        self.leaves(loser, "superseded");
+        self.settle_statuses();
     }
 }
 

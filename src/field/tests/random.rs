@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::model::{Link, Model};
+use super::model::{How, Link, Model};
 use super::*;
 
 const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
@@ -20,10 +20,11 @@ const EVENTS: [&[&str]; 3] = [
 pub(crate) enum Step {
     Register { agent: usize, role: u8, over: Option<u64> },
     Deregister { agent: usize, target: usize, over: Option<u64> },
-    Record { agent: usize, over: Option<u64>, draft: bool, links: Vec<(Link, usize)> },
+    Record { agent: usize, over: Option<u64>, draft: bool, links: Vec<(Link, usize)>, confidence: (u8, u8) },
     Retract { agent: usize, unit: usize },
     Commit { agent: usize, unit: usize, links: Option<Vec<(Link, usize)>> },
     Discard { agent: usize, unit: usize },
+    Merge { agent: usize, conflict: usize, how: How, winner: Winner, text: bool },
     Look { agent: usize, over: Option<u64> },
     Subscribe { agent: usize, over: Option<u64>, name: u8, events: Option<u8>, debounce_ms: Option<u64> },
     Unsubscribe { agent: usize, name: u8 },
@@ -32,10 +33,45 @@ pub(crate) enum Step {
     Wait(u64),
 }
 
+/// Whom a MERGE names as winner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Winner {
+    Nobody,
+    Older,
+    Newer,
+    Any(usize),
+}
+
+fn merge() -> impl Strategy<Value = Step> {
+    let how = prop_oneof![
+        6 => Just(How::Vote),
+        3 => Just(How::Human),
+        1 => Just(How::LastWrite),
+        2 => Just(How::Confidence),
+        2 => Just(How::Evidence),
+        1 => Just(How::Authority),
+        2 => Just(How::Synthesis),
+    ];
+    let winner = prop_oneof![
+        3 => Just(Winner::Nobody),
+        3 => Just(Winner::Older),
+        3 => Just(Winner::Newer),
+        1 => (0..100usize).prop_map(Winner::Any),
+    ];
+    // Seldom wrong: whether there is a text follows from the strategy.
+    let odd = prop::bool::weighted(0.1);
+    (0..AGENTS.len(), 0..100usize, how, winner, odd).prop_map(|(agent, conflict, how, winner, odd)| {
+        let joins = how == How::Synthesis;
+        let winner = if joins && !odd { Winner::Nobody } else { winner };
+        Step::Merge { agent, conflict, how, winner, text: joins != odd }
+    })
+}
+
 fn links() -> impl Strategy<Value = Vec<(Link, usize)>> {
     let link = prop_oneof![
         3 => Just(Link::Supersedes),
         3 => Just(Link::Contradicts),
+        1 => Just(Link::Supports),
         1 => Just(Link::Informs),
     ];
     prop::collection::vec((link, 0..100usize), 0..3)
@@ -49,8 +85,10 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         3 => (agent(), 0..2u8, over()).prop_map(|(agent, role, over)| Step::Register { agent, role, over }),
         1 => (agent(), agent(), over())
             .prop_map(|(agent, target, over)| Step::Deregister { agent, target, over }),
-        12 => (agent(), over(), prop::bool::weighted(0.3), links())
-            .prop_map(|(agent, over, draft, links)| Step::Record { agent, over, draft, links }),
+        12 => (agent(), over(), prop::bool::weighted(0.3), links(), (1..4u8, 0..2u8)).prop_map(
+            |(agent, over, draft, links, confidence)| Step::Record { agent, over, draft, links, confidence }
+        ),
+        10 => merge(),
         3 => (agent(), unit()).prop_map(|(agent, unit)| Step::Retract { agent, unit }),
         5 => (agent(), unit(), prop::option::weighted(0.3, links()))
             .prop_map(|(agent, unit, links)| Step::Commit { agent, unit, links }),
@@ -93,6 +131,7 @@ impl Pair {
         let name = |link| match link {
             Link::Supersedes => "supersedes",
             Link::Contradicts => "contradicts",
+            Link::Supports => "supports",
             Link::Informs => "informs",
         };
         let json: Vec<_> = picked
@@ -142,13 +181,20 @@ impl Pair {
                 let status = expected.map(|here| if here { "ok" } else { "not_found" });
                 assert_eq!(reply.map(|reply| text(&reply["status"])).as_deref(), status.ok());
             }
-            Step::Record { agent, over, draft, links } => {
+            Step::Record { agent, over, draft, links, confidence } => {
                 let (picked, relations) = self.picked(links);
-                let expected = self.model.record(*agent, *draft, &picked);
+                let expected = self.model.record(*agent, *draft, &picked, *confidence);
                 let mode = if *draft { "draft" } else { "committed" };
                 let task = [None, Some("t-1"), Some("t-2"), Some("t-1")][(*agent + links.len()) % 4];
                 let intent = json!({ "purpose": "p", "task_id": task });
-                let own = json!({ "mode": mode, "relations": relations, "intent": intent });
+                let (percent, items) = *confidence;
+                let confidence = json!({
+                    "score": f64::from(percent) / 100.0, "reason": "r",
+                    "evidence": vec!["e"; items.into()],
+                });
+                let own = json!({
+                    "mode": mode, "relations": relations, "intent": intent, "confidence": confidence,
+                });
                 let payload = with(finding("said"), own);
                 self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
             }
@@ -172,6 +218,9 @@ impl Pair {
                 let unit = self.pick(*unit);
                 let expected = self.model.discard(*agent, unit);
                 self.give_up(*agent, "DISCARD", unit, expected);
+            }
+            Step::Merge { agent, conflict, how, winner, text } => {
+                self.merge(*agent, *conflict, *how, *winner, *text);
             }
             Step::Look { agent, over } => {
                 let expected = self.model.read(*agent);
@@ -220,6 +269,40 @@ impl Pair {
         self.send(agent, via(agent, operation, payload, None), expected);
     }
 
+    /// Which conflict a number means: mostly one that is open, seldom none.
+    fn pick_conflict(&self, number: usize) -> usize {
+        let all = &self.model.conflicts;
+        let open: Vec<_> = (0..all.len()).filter(|no| all[*no].status != "resolved").collect();
+        if number < 80 && !open.is_empty() { open[number % open.len()] } else { number % (all.len() + 1) }
+    }
+
+    fn merge(&mut self, agent: usize, conflict: usize, how: How, winner: Winner, said: bool) {
+        let conflict = self.pick_conflict(conflict);
+        let known = self.model.conflicts.get(conflict);
+        let winner = match winner {
+            Winner::Nobody => None,
+            Winner::Older => known.map(|conflict| conflict.older),
+            Winner::Newer => known.map(|conflict| conflict.newer),
+            Winner::Any(number) => Some(self.pick(number)),
+        };
+        let id = self.stage.state.world.conflicts.get(conflict).map(|conflict| conflict.id);
+        let winner_id = winner.map(|unit| self.unit_id(unit));
+        let payload = json!({
+            "conflict_id": id.map_or_else(|| "conflict-999999".to_owned(), |id| id.to_string()),
+            "strategy": strategy(how),
+            "resolution": { "rationale": "r", "winner_id": winner_id, "synthesis": said.then_some("both") },
+        });
+        let expected = self.model.merge(agent, conflict, how, winner, said);
+        let reply = self.send(agent, via(agent, "MERGE", payload, None), expected.map(|_| ()));
+        let Some(reply) = reply else { return };
+        assert_eq!(Ok(&*text(&reply["status"])), expected);
+        let world = &self.stage.state.world;
+        assert_eq!(reply["conflict"], json!(world.conflicts[conflict]), "the reply shows what came of it");
+        let lost = list(&reply["side_effects"]["superseded_units"]);
+        assert!(lost.iter().all(|unit| self.stage.status(&text(unit)) == UnitStatus::Superseded));
+        assert_eq!(lost.len(), if reply["status"] == "resolved" { 1 + usize::from(said) } else { 0 });
+    }
+
     fn compare(&self) {
         let (world, model) = (&self.stage.state.world, &self.model);
         assert_eq!(self.stage.state.clock, model.clock);
@@ -234,13 +317,16 @@ impl Pair {
             .map(|conflict| {
                 let winner = conflict.resolution.as_ref().and_then(|resolution| resolution.winner_id);
                 let pair = [conflict.unit_a, conflict.unit_b].map(|id| id.to_string());
-                (pair, winner.map(|id| id.to_string()))
+                (pair, conflict.status.name(), winner.map(|id| id.to_string()), conflict.ballots.len())
             })
             .collect();
         let expected: Vec<_> = model
             .conflicts
             .iter()
-            .map(|conflict| ([id(conflict.older), id(conflict.newer)], conflict.winner.map(id)))
+            .map(|conflict| {
+                let pair = [id(conflict.older), id(conflict.newer)];
+                (pair, conflict.status, conflict.winner.map(id), conflict.ballots.len())
+            })
             .collect();
         assert_eq!(conflicts, expected);
         let subscriptions: BTreeMap<_, _> = world
@@ -263,6 +349,18 @@ impl Pair {
             let known = world.agent_no(agent).map_or("", |no| world.agent(no).agent.status.name());
             assert_eq!(known, expected.status, "{agent}");
         }
+    }
+}
+
+fn strategy(how: How) -> &'static str {
+    match how {
+        How::LastWrite => "last_write_wins",
+        How::Confidence => "confidence_weighted",
+        How::Human => "human_escalation",
+        How::Authority => "authority",
+        How::Evidence => "evidence_count",
+        How::Synthesis => "synthesis",
+        How::Vote => "vote",
     }
 }
 
@@ -291,6 +389,34 @@ pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
     let stage = stage_after(steps);
     let entries = stage.kept.values().map(|text| Entry::from_json(text).expect("what was kept can be read"));
     (entries.collect(), stage.state)
+}
+
+/// What the model is held against must come about: every way for a conflict to stand.
+#[test]
+fn random_operations_bring_conflicts_to_every_end() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut met = std::collections::BTreeSet::new();
+    for _ in 0..60 {
+        let steps = prop::collection::vec(step(), 80).new_tree(&mut runner).unwrap().current();
+        for conflict in &stage_after(&steps).state.world.conflicts {
+            let by = conflict.resolution.as_ref().map_or("", |resolution| resolution.strategy.name());
+            met.insert((conflict.status.name(), by));
+        }
+    }
+    let ends = [
+        ("detected", &[""][..]),
+        ("resolving", &[""]),
+        ("escalated", &["authority", "confidence_weighted", "evidence_count", "human_escalation"]),
+        ("resolved", &["authority", "confidence_weighted", "evidence_count", "human_escalation"]),
+        ("resolved", &["last_write_wins", "synthesis", "vote"]),
+    ];
+    for (status, strategies) in ends {
+        for by in strategies {
+            assert!(met.contains(&(status, *by)), "{status} {by}");
+        }
+    }
 }
 
 proptest! {

@@ -9,13 +9,20 @@ fn refused() -> Vec<(ErrorCode, Refusal)> {
     let mut stage = Stage::with_agents(&["ada", "bob"]);
     let (unit, draft) = (stage.record("ada", "x"), stage.draft("ada", "y"));
     stage.say(saying("ada", "RECORD", finding("x")).id("m")).ok();
+    let [open, ended] = [(); 2].map(|()| Dispute::between(&mut stage, json!({}), json!({})).conflict);
+    stage.merge("ada", &ended, "last_write_wins", json!({})).ok();
+    let merge = |conflict: &str, strategy: &str, more: Value| {
+        let resolution = with(json!({ "rationale": "r" }), more);
+        let payload = json!({ "conflict_id": conflict, "strategy": strategy, "resolution": resolution });
+        saying("ada", "MERGE", payload)
+    };
     stage.policy.limits.replay_events = 0;
     let without = |key: &str| with(finding("x"), json!({ key: null }));
     let score = |score: Value| with(finding("x"), json!({ "confidence": { "score": score, "reason": "r" } }));
     let register = |id: &str| json!({ "id": id, "role": "r" });
     let give_up = |unit: &str| json!({ "memory_unit_id": unit, "reason": "r" });
     let wish = |wish: Value| json!({ "action": "subscribe", "subscription": wish });
-    let ended = |id: &str| json!({ "action": "unsubscribe", "subscription": { "id": id } });
+    let ending = |id: &str| json!({ "action": "unsubscribe", "subscription": { "id": id } });
     let replay = |id: &str| json!({ "target_type": "memory_unit", "target_id": id, "depth": "full_trace" });
     [
         (ErrorCode::MissingIntent, saying("ada", "RECORD", without("intent"))),
@@ -39,8 +46,18 @@ fn refused() -> Vec<(ErrorCode, Refusal)> {
         (ErrorCode::UnitNotFound, saying("ada", "REPLAY", replay("mem-99"))),
         (ErrorCode::InvalidTransition, saying("ada", "RETRACT", give_up(&draft))),
         (ErrorCode::InvalidTransition, saying("ada", "RECORD", related("x", &[["supersedes", &draft]]))),
+        (ErrorCode::InvalidTransition, merge(&ended, "vote", json!({ "winner_id": unit }))),
+        (ErrorCode::InvalidTransition, merge(&open, "human_escalation", json!({ "winner_id": unit }))),
+        (ErrorCode::MergeFailed, merge(&open, "vote", json!({ "winner_id": unit }))),
+        (ErrorCode::MergeFailed, merge(&open, "vote", json!({}))),
+        (ErrorCode::MergeFailed, merge(&open, "synthesis", json!({}))),
+        (ErrorCode::MergeFailed, merge(&open, "synthesis", json!({ "synthesis": "x", "winner_id": unit }))),
+        (ErrorCode::MergeFailed, merge(&open, "last_write_wins", json!({ "synthesis": "x" }))),
+        (ErrorCode::ConflictNotFound, merge("conflict-999", "vote", json!({}))),
+        (ErrorCode::InvalidMessage, merge(&open, "dice", json!({}))),
+        (ErrorCode::InvalidMessage, merge(&open, "vote", json!({ "rationale": " " }))),
         (ErrorCode::Forbidden, saying("bob", "RETRACT", give_up(&unit))),
-        (ErrorCode::SubscriptionNotFound, saying("ada", "SUBSCRIBE", ended("unknown"))),
+        (ErrorCode::SubscriptionNotFound, saying("ada", "SUBSCRIBE", ending("unknown"))),
         (ErrorCode::InvalidMessage, saying("ada", "SUBSCRIBE", wish(json!({ "id": "new" })))),
         (ErrorCode::InvalidMessage, saying("ada", "SUBSCRIBE", wish(json!({ "events": ["agent.lost"] })))),
         (ErrorCode::InvalidMessage, saying("ada", "SUBSCRIBE", wish(json!({ "resume_after": "9999.0" })))),

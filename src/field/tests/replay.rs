@@ -21,15 +21,19 @@ fn sorted<const N: usize>(units: [&String; N]) -> Vec<String> {
 
 #[test]
 fn the_published_example_is_told_as_published() {
-    let mut stage = Stage::with_agents(&["researcher-01", "researcher-02", "auditor-01"]);
-    let intent = json!({ "intent": { "purpose": "size", "task_id": "task-market-sizing" } });
-    let first = stage.send("researcher-01", "RECORD", with(finding("23% CAGR"), intent)).unit_id();
-    let contradiction = with(related("14% CAGR", &[["contradicts", &first]]), json!({}));
+    let agents = ["researcher-01", "researcher-02", "strategist-01", "auditor-01"];
+    let mut stage = Stage::with_agents(&agents);
+    let sure = |score: f64| json!({ "score": score, "reason": "r" });
+    let own = json!({
+        "intent": { "purpose": "size", "task_id": "task-market-sizing" }, "confidence": sure(0.82),
+    });
+    let first = stage.send("researcher-01", "RECORD", with(finding("23% CAGR"), own)).unit_id();
+    let contradiction =
+        with(related("14% CAGR", &[["contradicts", &first]]), json!({ "confidence": sure(0.7) }));
     let reply = stage.send("researcher-02", "RECORD", contradiction);
     let (epoch, second) = (reply.epoch, format!("mem-{}", reply.epoch));
-    // MERGE is not served yet: the second unit's retraction resolves the conflict in its stead.
-    let end = stage.give_up("researcher-02", "RETRACT", &second).epoch;
     let conflict = format!("conflict-{epoch}");
+    let end = stage.merge("strategist-01", &conflict, "confidence_weighted", json!({})).epoch;
     let replayed = stage.replay("auditor-01", ["conflict", &conflict], "detailed").ok();
     let started = stage.slot(&first).epoch;
     let event = |epoch: u64, kind: &str, agent: &str, unit: Option<&String>, task: Option<&str>| json!({ "epoch": epoch, "event_type": kind, "agent_id": agent, "memory_unit_id": unit, "task_id": task });
@@ -37,7 +41,7 @@ fn the_published_example_is_told_as_published() {
         event(started, "RECORD", "researcher-01", Some(&first), Some("task-market-sizing")),
         event(epoch, "RECORD", "researcher-02", Some(&second), None),
         event(epoch, "CONFLICT_CREATED", "system", None, None),
-        event(end, "MERGE", "system", Some(&first), None),
+        event(end, "MERGE", "strategist-01", Some(&first), None),
     ];
     let timeline = list(&replayed["timeline"]);
     assert_eq!((timeline.len(), &replayed["total_events"]), (4, &json!(4)));
@@ -51,11 +55,12 @@ fn the_published_example_is_told_as_published() {
     assert_eq!(descriptions[0], "Recorded finding: 23% CAGR");
     assert_eq!(descriptions[1], "Recorded contradicting finding: 14% CAGR");
     assert!(descriptions[2].starts_with("Explicit conflict created from contradicts relation"));
-    assert!(descriptions[3].starts_with(&format!("Resolved via authority: {first} prevails")));
-    assert_eq!(replayed["agents_involved"], json!(["researcher-01", "researcher-02"]), "without system");
+    assert_eq!(descriptions[3], format!("Resolved via confidence_weighted: {first} prevails. so it is"));
+    assert_eq!(replayed["agents_involved"], json!(agents[..3]), "without system and the auditor");
     assert_eq!(replayed["status"], "ok");
     let summary = text(&replayed["summary"]);
-    assert!(["researcher-01", "23% CAGR", "14% CAGR", "authority"].iter().all(|word| summary.contains(word)));
+    let told = ["researcher-01", "23% CAGR", "14% CAGR", "strategist-01", "confidence_weighted"];
+    assert!(told.iter().all(|word| summary.contains(word)), "{summary}");
 }
 
 #[test]

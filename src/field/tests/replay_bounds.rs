@@ -106,12 +106,25 @@ fn committed(entries: &[Entry]) -> Vec<(Unit, Vec<UnitId>)> {
         .collect()
 }
 
+/// Which unit took the place of which: by a RECORD or a COMMIT, or as the winner of a MERGE.
+fn successions(entries: &[Entry]) -> Vec<[UnitId; 2]> {
+    let events = entries.iter().flat_map(|entry| &entry.events);
+    let of = |event: &Event| match event {
+        Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes } => {
+            (Some(unit.id), supersedes.clone())
+        }
+        Event::Merged { resolution, superseded, .. } => (resolution.winner_id, superseded.clone()),
+        _ => (None, Vec::new()),
+    };
+    let pairs = events.map(of).filter_map(|(new, olds)| new.map(|new| (new, olds)));
+    pairs.flat_map(|(new, olds)| olds.into_iter().map(move |old| [new, old])).collect()
+}
+
 /// The supersession chain of a unit, and all that its members relate to.
-fn reached(units: &[(Unit, Vec<UnitId>)], from: UnitId) -> BTreeSet<UnitId> {
+fn reached(units: &[(Unit, Vec<UnitId>)], edges: &[[UnitId; 2]], from: UnitId) -> BTreeSet<UnitId> {
     let mut reached = BTreeSet::from([from]);
     grow(&mut reached, |reached| {
-        let edges = units.iter().flat_map(|(unit, olds)| olds.iter().map(|old| [unit.id, *old]));
-        let touching = edges.filter(|edge| edge.iter().any(|end| reached.contains(end)));
+        let touching = edges.iter().copied().filter(|edge| edge.iter().any(|end| reached.contains(end)));
         touching.flatten().collect()
     });
     grow(&mut reached, |reached| {
@@ -145,7 +158,9 @@ fn expected(entries: &[Entry], units: &BTreeSet<UnitId>) -> Vec<(u64, &'static s
                     let ours = [conflict.unit_a, conflict.unit_b].iter().any(|unit| units.contains(unit));
                     ours && conflicts.insert(conflict.id)
                 }
-                Event::Merged { conflict_id, .. } => conflicts.contains(conflict_id),
+                Event::Merged { conflict_id, .. }
+                | Event::Voted { conflict_id, .. }
+                | Event::Escalated { conflict_id, .. } => conflicts.contains(conflict_id),
                 _ => false,
             };
             if ours {
@@ -175,14 +190,14 @@ proptest! {
         let mut stage = stage_after(&steps);
         stage.join("auditor");
         let entries: Vec<_> = stage.kept.values().map(|text| Entry::from_json(text).unwrap()).collect();
-        let units = committed(&entries);
+        let (units, edges) = (committed(&entries), successions(&entries));
         for (unit, _) in &units {
             let replayed = stage.replay("auditor", ["memory_unit", &unit.id.to_string()], "full_trace").ok();
             let timeline: Vec<_> = list(&replayed["timeline"])
                 .iter()
                 .map(|event| (event["epoch"].as_u64().unwrap(), text(&event["event_type"])))
                 .collect();
-            let expected = expected(&entries, &reached(&units, unit.id));
+            let expected = expected(&entries, &reached(&units, &edges, unit.id));
             let expected: Vec<_> = expected.into_iter().map(|(epoch, kind)| (epoch, kind.to_owned())).collect();
             prop_assert_eq!(timeline, expected, "from {}", unit.id);
         }

@@ -11,7 +11,8 @@ use crate::field::tests::random::{Step, past};
 
 /// A history of so many units, then an agent that joins; the places of the last two entries tell them apart.
 fn quiet_then_joined(units: usize) -> Vec<Entry> {
-    let record = || Step::Record { agent: 0, over: None, draft: false, links: Vec::new() };
+    let record =
+        || Step::Record { agent: 0, over: None, draft: false, links: Vec::new(), confidence: (0, 0) };
     let join = Step::Register { agent: 3, role: 0, over: None };
     let steps: Vec<_> = std::iter::repeat_with(record).take(units).chain([join]).collect();
     past(&steps).0
