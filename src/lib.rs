@@ -10,7 +10,7 @@
 //! | [`log`] | the durable log: the trait, SQLite, its twin in memory, verification |
 //! | [`hub`] | the running thing: one actor per Field, its log thread, live sessions, reads, views |
 //! | [`transport`] | the doors: HTTP and WebSocket on one guard, one table of errors |
-//! | [`client`] | the Rust SDK: one method per operation, reconnects, repeats safely |
+//! | [`client`] | the Rust SDK: one method per operation, streams of notifications, reconnects, repeats safely |
 //! | [`cli`] | the `akashik` program, one file per command |
 //! | [`config`], [`limits`] | what an operator can set; every bound with its reason |
 //!

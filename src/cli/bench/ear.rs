@@ -80,6 +80,7 @@ pub(super) struct Ear {
     stream: TcpStream,
     /// The beginning of a frame whose end has not come.
     part: Vec<u8>,
+    /// The number in the next message's id.
     sent: u64,
     /// When the last notification was sent: the next one must be later.
     last: u64,
@@ -113,7 +114,9 @@ impl Ear {
             address.authority(),
         );
         stream.write_all(head.as_bytes()).await.map_err(|e| unreachable(&e))?;
-        let mut ear = Self { agent, stream, part: Vec::new(), sent: 0, last: 0, count: 0 };
+        // Whoever comes back under its name must not repeat the ids of its messages.
+        let sent = u64::from(rand::random::<u32>());
+        let mut ear = Self { agent, stream, part: Vec::new(), sent, last: 0, count: 0 };
         let answer = ear.until(|part| {
             let end = part.windows(4).position(|window| window == b"\r\n\r\n")?;
             Some((String::from_utf8_lossy(&part[..end]).into_owned(), end + 4))
