@@ -82,6 +82,8 @@ impl Outbox {
         }
         // Listening comes before looking: what is made durable in between rings.
         self.hung.listen(self.events().or(listener.events()));
+        // Most connections have one.
+        self.followers.reserve_exact(1);
         self.followers.push(Follower::new(&self.feed, listener, place));
     }
 

@@ -40,8 +40,8 @@ use crate::protocol::{
 
 type Socket = WebSocketStream<Metered<TcpStream>>;
 
-/// Buffers of these sizes make an idle connection cost 9 KiB instead of 137.
-const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// Buffers of these sizes, against 128 KiB each, keep an idle connection small. Larger messages get room of their own.
+const READ_BUFFER_BYTES: usize = 2 * 1024;
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Longest id that the reply to an invalid frame echoes: also one that is too long by mistake.
@@ -275,7 +275,8 @@ impl Talk<'_> {
             };
             self.pulse.set_reading(false);
             let read = match frame {
-                Some(Ok(Frame::Text(text))) => self.take(&text).await,
+                // Boxed, so that a connection on which nothing comes does not keep room for it.
+                Some(Ok(Frame::Text(text))) => Box::pin(self.take(&text)).await,
                 Some(Ok(Frame::Binary(_))) => {
                     Err(Place { address: Address::unknown(), outcome: Outcome::Refused(Box::new(binary())) })
                 }
@@ -340,27 +341,39 @@ impl Talk<'_> {
         let mut outbox = self.field.outbox(self.connection);
         loop {
             let Some(place) = self.meanwhile(&mut sink, &mut outbox, queue.recv()).await? else { break };
-            let Place { address, outcome } = *place;
-            match outcome {
-                Outcome::Pong => flush(&mut sink).await?,
-                Outcome::Refused(refusal) => {
-                    let answer = Answer { epoch: self.field.clock(), outcome: Err(*refusal) };
-                    self.reply(&mut sink, &address, &answer).await?;
-                }
-                Outcome::Awaited(Awaited { answer, since, leave: _leave, subscribes }) => {
-                    let mut answer = self.meanwhile(&mut sink, &mut outbox, answer).await?;
-                    self.hub.metrics().answered_websocket(since.elapsed());
-                    if let (Some(_), Ok(payload)) = (subscribes, &mut answer.outcome) {
-                        *payload = self.base.announce(payload);
-                    }
-                    self.reply(&mut sink, &address, &answer).await?;
-                    self.follow_up(&mut outbox, &address, &answer, subscribes);
-                }
-            }
-            // Replies may never pause: what is pushed has its turns all the same.
-            self.push(&mut sink, &mut outbox, PUSHES_BETWEEN_REPLIES).await?;
+            // Boxed, so that a connection that waits does not keep room for it.
+            Box::pin(self.fill(&mut sink, &mut outbox, *place)).await?;
         }
         flush(&mut sink).await
+    }
+
+    /// Writes the reply of one place once it is there, and pushes that are at hand behind it.
+    async fn fill(
+        &self,
+        sink: &mut (impl Sink<Frame, Error = WsError> + Unpin),
+        outbox: &mut Outbox,
+        place: Place,
+    ) -> Result<(), Ending> {
+        let Place { address, outcome } = place;
+        match outcome {
+            Outcome::Pong => flush(sink).await?,
+            Outcome::Refused(refusal) => {
+                let answer = Answer { epoch: self.field.clock(), outcome: Err(*refusal) };
+                self.reply(sink, &address, &answer).await?;
+            }
+            Outcome::Awaited(Awaited { answer, since, leave: _leave, subscribes }) => {
+                let mut answer = self.meanwhile(sink, outbox, answer).await?;
+                self.hub.metrics().answered_websocket(since.elapsed());
+                if let (Some(_), Ok(payload)) = (subscribes, &mut answer.outcome) {
+                    *payload = self.base.announce(payload);
+                }
+                self.reply(sink, &address, &answer).await?;
+                self.follow_up(outbox, &address, &answer, subscribes);
+            }
+        }
+        // Replies may never pause: what is pushed has its turns all the same.
+        self.push(sink, outbox, PUSHES_BETWEEN_REPLIES).await?;
+        Ok(())
     }
 
     async fn reply(
