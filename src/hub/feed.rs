@@ -123,7 +123,11 @@ impl Feed {
             let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
             recent.operations.back().map(|(last, _)| Arc::clone(last)).filter(|last| last.epoch() >= clock)
         };
-        let Some(last) = last else { return Cursor::new(clock, 0) };
+        let Some(last) = last else {
+            // An operation whose reply is out may be on its way here: none of it is after now.
+            let on_its_way = self.published.view.load().world().last_epoch == clock && self.head() < clock;
+            return Cursor::new(clock, if on_its_way { u32::MAX } else { 0 });
+        };
         let told = last.told(|| self.world()).len();
         Cursor::new(last.epoch(), told.saturating_sub(1) as u32)
     }
