@@ -306,6 +306,50 @@ async fn authors_hear_of_their_resolved_conflicts_without_a_subscription() {
     stage.hub.stop().await;
 }
 
+/// Something is resolved while the first reply over a connection is on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_directly_waits_for_the_first_reply() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let mut bob = stage.line(2, &["bob"]).await;
+    let one = ada.record("ada", "x", json!([])).await;
+    let two = bob.record("bob", "y", contradicts(&one)).await;
+    let mut late = stage.line(3, &[]).await;
+    let payload = with_relations("z", json!([]));
+    let pending = late.submit("ada", "RECORD", &payload).await;
+    let answer = timeout(PATIENCE, pending).await.expect("answered");
+    bob.ok("bob", "RETRACT", json!({ "memory_unit_id": two, "reason": "wrong" })).await;
+    let resolved = format!("direct conflict.resolved conflict-{}", two.strip_prefix("mem-").expect("an id"));
+    assert_eq!((bob.heard().await, ada.heard().await), (resolved.clone(), resolved.clone()));
+    assert!(late.outbox.ready().is_none(), "nobody has spoken here");
+    late.written("ada", "RECORD", &payload, &answer);
+    assert_eq!(late.heard().await, resolved);
+    late.hears_nothing_else().await;
+    stage.hub.stop().await;
+}
+
+/// A stream that no subscription stands behind has a name, but that name is nobody's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_without_a_subscription_is_nobody_s_to_change() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let mut bob = stage.line(2, &["bob"]).await;
+    let named = super::subscription("stream", &[EventName::MemoryRecorded], 0);
+    let listener = stage.field().listener("ada", (*named).clone()).expect("ada is here");
+    let mut stream = stage.field().stream(listener, None, "after").expect("now has happened");
+    for (line, agent) in [(&mut ada, "ada"), (&mut bob, "bob")] {
+        line.subscribe(agent, json!({ "id": "stream", "events": ["agent.left"] })).await;
+        let end = json!({ "action": "unsubscribe", "subscription": { "id": "stream" } });
+        line.ok(agent, "SUBSCRIBE", end).await;
+    }
+    bob.record("bob", "x", json!([])).await;
+    let push = timeout(PATIENCE, stream.next()).await.expect("in time").expect("it goes on");
+    assert_eq!(push.event(), "memory.recorded");
+    ada.ok("ada", "DEREGISTER", json!({ "agent_id": "ada" })).await;
+    assert!(timeout(PATIENCE, stream.next()).await.expect("in time").is_none(), "with its agent it ends");
+    stage.hub.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_from_another_line_takes_effect_in_its_place() {
     let stage = Stage::new().await;

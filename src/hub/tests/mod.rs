@@ -97,13 +97,18 @@ impl Rig {
 
     /// Makes operations durable as one batch, and gives them to whoever follows.
     fn publish(&mut self, entries: &[Entry]) {
+        self.publish_of(entries, None);
+    }
+
+    /// The same for operations that a connection asked for.
+    fn publish_of(&mut self, entries: &[Entry], origin: Option<u64>) {
         let rows: Vec<_> =
             entries.iter().map(|entry| Row { epoch: entry.epoch, body: entry.to_json() }).collect();
         self.log.append(&Batch { rows: &rows, reserve: None }).expect("memory can be written");
         entries.iter().for_each(|entry| apply(&mut self.state, entry));
         let view = self.frame.view(&self.state.world, Vector::new(), self.state.clock);
         self.published.view.store(view);
-        let fresh = entries.iter().map(|entry| (Arc::new(entry.clone()), None)).collect();
+        let fresh = entries.iter().map(|entry| (Arc::new(entry.clone()), origin)).collect();
         self.feed.publish(fresh, self.state.world.last_epoch);
     }
 }
