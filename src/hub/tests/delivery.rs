@@ -13,7 +13,7 @@ use super::super::{Answer, ConnectionId, Field, Hub, Pending};
 use crate::config::Config;
 use crate::field::{Entry, World, apply, notices};
 use crate::log::{Faults, Log, LogError, MemoryLog, Moment};
-use crate::protocol::{Cursor, Envelope, EventName};
+use crate::protocol::{Cursor, Envelope, ErrorCode, EventName};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -233,6 +233,57 @@ async fn commits_that_fail_are_told_of_as_far_as_the_log_holds_them() {
     assert_eq!(heard, recorded, "what the log holds, all of it, once");
     assert!(recorded.len() > 60);
     listening.hears_nothing_else().await;
+    stage.hub.stop().await;
+}
+
+/// Whoever loses its connection while the disk is full comes back to its subscription.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_subscription_is_attached_while_nothing_can_be_written() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let mut bob = stage.line(2, &["bob"]).await;
+    let wish = json!({ "id": "s", "events": ["memory.recorded"] });
+    ada.subscribe("ada", wish.clone()).await;
+    let unit = bob.record("bob", "x", json!([])).await;
+    stage.faults.set_full(true);
+    let full = bob.call("bob", "RECORD", with_relations("y", json!([]))).await;
+    assert_eq!(full.outcome.expect_err("no room").code, ErrorCode::StorageFull);
+    let mut back = stage.line(3, &[]).await;
+    back.subscribe("ada", json!({ "id": "s", "resume_after": "0.0" })).await;
+    assert_eq!(back.heard().await, format!("s memory.recorded {unit}"));
+    for change in
+        [json!({ "id": "s", "events": ["agent.left"] }), json!({ "id": "new", "events": ["agent.left"] })]
+    {
+        let payload = json!({ "action": "subscribe", "subscription": change });
+        let refused = back.call("ada", "SUBSCRIBE", payload).await.outcome.expect_err("a change is one");
+        assert_eq!(refused.code, ErrorCode::StorageFull);
+    }
+    stage.faults.set_full(false);
+    while bob.call("bob", "RECORD", with_relations("z", json!([]))).await.outcome.is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(back.heard().await.starts_with("s memory.recorded"));
+    stage.hub.stop().await;
+}
+
+/// The answer to a repeated message is the first one; a subscription that has ended since is not attached by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_does_not_bring_back_what_has_ended() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let wish = json!({ "action": "subscribe", "subscription": { "id": "s", "events": ["agent.joined"], "resume_after": "0.0" } });
+    let first = ada.call("ada", "SUBSCRIBE", wish.clone()).await;
+    stage.line(2, &["bob"]).await;
+    assert_eq!(ada.heard().await, "s agent.joined bob");
+    let end = json!({ "action": "unsubscribe", "subscription": { "id": "s" } });
+    ada.ok("ada", "SUBSCRIBE", end).await;
+    let mut again = stage.line(1, &[]).await;
+    // The same connection number and count of messages make the same message id.
+    again.sent = 1;
+    let answer = again.call("ada", "SUBSCRIBE", wish).await;
+    assert_eq!(answer.epoch, first.epoch, "it is the repeat");
+    again.hears_nothing_else().await;
+    assert!(again.outbox.is_empty());
     stage.hub.stop().await;
 }
 

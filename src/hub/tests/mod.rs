@@ -124,11 +124,13 @@ fn due(entries: &[Entry], world: &World, listener: &Listener, place: Cursor) -> 
     let mut all = Vec::new();
     for entry in entries.iter().filter(|entry| entry.epoch >= place.epoch) {
         for event in entry.events.iter().filter(|_| agent.is_some() && entry.epoch > listener.since()) {
+            // Once it has ended, its name may be another's.
+            let by_itself = Some(&*entry.agent_id) == agent;
             match event {
-                Event::Subscribed { subscription } if subscription.id == *id => {
+                Event::Subscribed { subscription } if by_itself && subscription.id == *id => {
                     events.clone_from(&subscription.events);
                 }
-                Event::Unsubscribed { subscription_id } if subscription_id == id => return all,
+                Event::Unsubscribed { subscription_id } if by_itself && subscription_id == id => return all,
                 Event::Deregistered { agent: left } if Some(&**left) == agent => return all,
                 _ => {}
             }
