@@ -101,6 +101,16 @@ pub(super) fn excerpt(text: &str) -> String {
     short
 }
 
+/// A text as one word of a shell's command line, to be pasted.
+pub(super) fn quoted(text: &str) -> String {
+    let text = calm(text);
+    let bare = |c: char| c.is_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(bare) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// Without control characters: what others recorded must not steer the reader's terminal.
 fn calm(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -189,6 +199,12 @@ mod tests {
             head("resolved") + "    by kim at epoch 7, human_escalation: mem-1 prevails. so\n",
         ];
         assert_eq!(shown, expected.concat());
+    }
+
+    #[test]
+    fn what_is_to_be_pasted_stays_one_word() {
+        assert_eq!(quoted("http://h:1/a-b_c"), "http://h:1/a-b_c");
+        assert_eq!([quoted("a b"), quoted(""), quoted("it's;$x")], ["'a b'", "''", r"'it'\''s;$x'"]);
     }
 
     #[test]
