@@ -7,13 +7,14 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::ask::{Hub, number, object, text_or_stdin};
 use super::exit::Failure;
-use super::screen::{self, excerpt, plain};
+use super::screen::{self, excerpt, plain, quoted};
 use crate::client::{Client, ClientError, Connection, Notifications, Register, Subscribe as Request};
 use crate::protocol::{Cursor, ErrorCode, EventName, Notification, Operation};
 
@@ -35,7 +36,7 @@ pub(super) struct Subscribe {
     /// The whole payload as JSON, in place of its flags ('-' reads stdin)
     #[arg(long, value_name = "JSON", conflicts_with = "Flags")]
     payload: Option<String>,
-    /// Register in this role if the agent is not active; without it, it must be
+    /// Register in this role if the agent is not active; without a role, it must be active
     #[arg(long)]
     role: Option<String>,
     /// With --role: something the agent cares for; repeat it for more
@@ -83,17 +84,31 @@ impl Subscribe {
                 .map_err(|error| Failure::usage(format!("--payload is no valid JSON: {error}")))?,
         };
         if payload["action"] != "subscribe" {
-            let response = self.hub.operate(Operation::Subscribe, self.session.as_deref(), &payload)?;
-            return screen::show_response(self.hub.json, &response, listed);
+            return screen::show_response(self.hub.json, &self.ask(&payload)?, listed);
         }
         let request = serde_json::from_value(payload["subscription"].clone())
             .map_err(|error| Failure::usage(format!("the payload's subscription: {error}")))?;
         // The main thread writes, and may have to wait for its reader; another one keeps the connection alive.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        runtime.block_on(self.listen(request))
+        let is_named = !payload["subscription"]["id"].is_null();
+        runtime.block_on(self.listen(request, is_named))
     }
 
-    async fn listen(&self, request: Request) -> Result<(), Failure> {
+    /// Asks over HTTP; an agent that is not active is registered first, where the command line says as what.
+    fn ask(&self, payload: &Value) -> Result<Box<RawValue>, Failure> {
+        let session = self.session.as_deref();
+        let ask = || self.hub.operate(Operation::Subscribe, session, payload);
+        match (ask(), &self.role) {
+            (Err(failure), Some(role)) if failure.is_refused_with(ErrorCode::AgentNotRegistered) => {
+                let register = json!({ "id": self.hub.agent()?, "role": role, "interests": self.interest });
+                self.hub.operate(Operation::Register, session, &register)?;
+                ask()
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn listen(&self, request: Request, is_named: bool) -> Result<(), Failure> {
         let mut stop = stopping()?;
         let mut options = self.hub.options()?;
         options.session_id.clone_from(&self.session);
@@ -106,7 +121,7 @@ impl Subscribe {
             _ = stop.changed() => return Ok(()),
         };
         let told = tokio::spawn(tell(client.connection()));
-        let outcome = self.show(stream, stop).await;
+        let outcome = self.show(stream, is_named, stop).await;
         told.abort();
         client.close().await;
         outcome
@@ -129,9 +144,18 @@ impl Subscribe {
     }
 
     /// Prints what comes until it ends, or is told to.
-    async fn show(&self, mut stream: Notifications, mut stop: watch::Receiver<bool>) -> Result<(), Failure> {
+    async fn show(
+        &self,
+        mut stream: Notifications,
+        is_named: bool,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<(), Failure> {
         let id = stream.subscription().id.to_string();
-        say(&format!("listening as subscription {}, after {}", plain(&json!(id)), stream.cursor()));
+        let listening = format!("listening as subscription {}, after {}", plain(&json!(id)), stream.cursor());
+        say(&listening);
+        if !is_named && io::stderr().is_terminal() {
+            say(&self.lasting(&id, stream.cursor()));
+        }
         let for_people = !self.hub.json && io::stdout().is_terminal();
         loop {
             let notification = tokio::select! {
@@ -148,8 +172,36 @@ impl Subscribe {
                 None => return Err(Failure::failed("the subscription has ended")),
             }
         }
-        say(&format!("to go on: --id {} --resume-after {}", plain(&json!(id)), stream.cursor()));
+        say(&format!("to go on: {}", self.going_on(&id, stream.cursor())));
         Ok(())
+    }
+
+    /// What a subscription that nobody gave a name leaves behind, for a person who may not know that it lasts.
+    fn lasting(&self, id: &str, cursor: Cursor) -> String {
+        format!(
+            "the subscription {} stays in the Field until it is ended\n  to go on after a break: {}\n  to end it: {}",
+            plain(&json!(id)),
+            self.going_on(id, cursor),
+            self.command(&format!("--unsubscribe {}", quoted(id))),
+        )
+    }
+
+    /// The whole command that takes a subscription up after this cursor.
+    fn going_on(&self, id: &str, cursor: Cursor) -> String {
+        let json = if self.hub.json { "--json " } else { "" };
+        self.command(&format!("{json}--id {} --resume-after {cursor}", quoted(id)))
+    }
+
+    /// A whole command for the same agent, to be pasted. The role goes with it: by then the agent may have failed.
+    fn command(&self, rest: &str) -> String {
+        let mut line = format!("akashik subscribe {}", self.hub.flags());
+        let session = self.session.iter().map(|session| ("--session", session));
+        let role = self.role.iter().map(|role| ("--role", role));
+        let interests = self.interest.iter().map(|interest| ("--interest", interest));
+        for (flag, value) in session.chain(role).chain(interests) {
+            line.push_str(&format!(" {flag} {}", quoted(value)));
+        }
+        format!("{line} {rest}")
     }
 }
 
@@ -247,6 +299,7 @@ fn listed(response: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ask::DEFAULT_URL;
     use super::*;
 
     #[test]
@@ -260,6 +313,41 @@ mod tests {
         assert_eq!(line(&notification), "    42.0  memory.recorded     0.83   ann: Finding by x: a [2Jb");
         notification.requires_action = true;
         assert!(line(&notification).contains(" ! "));
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        subscribe: Subscribe,
+    }
+
+    fn subscribe(flags: &[&str]) -> Subscribe {
+        let words = ["akashik-subscribe", "--agent", "bob"].into_iter().chain(flags.iter().copied());
+        <Line as clap::Parser>::try_parse_from(words).expect("a good line").subscribe
+    }
+
+    #[test]
+    fn the_way_on_is_a_whole_command() {
+        let cursor = "42.1".parse().unwrap();
+        let plain = subscribe(&["--url", DEFAULT_URL, "--events", "agent.left"]);
+        assert_eq!(
+            plain.going_on("sub-2", cursor),
+            "akashik subscribe --agent bob --id sub-2 --resume-after 42.1"
+        );
+        let flags = ["--url", "http://h:1", "--field", "lab", "--token", "secret", "--role", "the critic"];
+        let full = subscribe(&[&flags[..], &["--interest", "price", "--events", "agent.left"]].concat());
+        let line = full.going_on("sub-2", cursor);
+        assert_eq!(
+            line,
+            "akashik subscribe --url http://h:1 --field lab --agent bob --role 'the critic' --interest price \
+             --id sub-2 --resume-after 42.1"
+        );
+        let told = full.lasting("sub-2", cursor);
+        assert!(
+            told.starts_with("the subscription sub-2 stays in the Field") && told.contains(&line),
+            "{told}"
+        );
+        assert!(told.ends_with(" --interest price --unsubscribe sub-2"), "{told}");
     }
 
     #[test]
