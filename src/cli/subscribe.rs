@@ -14,12 +14,18 @@ use tokio::sync::watch;
 
 use super::ask::{Hub, number, object, text_or_stdin};
 use super::exit::Failure;
-use super::screen::{self, excerpt, plain, quoted};
+use super::screen::{self, cut, plain, quoted};
 use crate::client::{Client, ClientError, Connection, Notifications, Register, Subscribe as Request};
 use crate::protocol::{Cursor, ErrorCode, EventName, Notification, Operation};
 
 /// How long the end may take once it was asked for; a reader that takes nothing can hold it up.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a line shows of a summary on however narrow a terminal, characters.
+const SUMMARY_MIN_CHARS: usize = 30;
+
+/// Less of a conflict's side than this tells nothing, characters.
+const SIDE_MIN_CHARS: usize = 8;
 
 /// SUBSCRIBE.
 #[derive(Debug, Args)]
@@ -164,7 +170,7 @@ impl Subscribe {
                 notification = stream.next() => notification,
             };
             match notification {
-                Some(Ok(notification)) if for_people => screen::print(&line(&notification))?,
+                Some(Ok(notification)) if for_people => screen::print(&line(&notification, screen::width()))?,
                 Some(Ok(notification)) => {
                     screen::print(&serde_json::to_string(&notification).map_err(Failure::failed)?)?;
                 }
@@ -273,14 +279,52 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr(), "akashik: {text}");
 }
 
-/// A notification on one line: where, what, how relevant, whether something is to be done, and what it says.
-fn line(notification: &Notification) -> String {
+/// A notification on one line of at most so many characters: where, what, how relevant, whether something is to be
+/// done, who did it, and what it says. However narrow the terminal is, the beginning of what it says is there.
+fn line(notification: &Notification, width: usize) -> String {
     let Notification { cursor, event, relevance_score, requires_action, summary, agent_id, .. } =
         notification;
     let mark = if *requires_action { '!' } else { ' ' };
-    let (event, agent) = (event.name(), plain(&json!(agent_id)));
-    let place = cursor.to_string();
-    format!("{place:>8}  {event:<18}  {relevance_score:.2} {mark} {agent}: {}", excerpt(summary))
+    let (name, place) = (event.name(), cursor.to_string());
+    let mut line = format!("{place:>8}  {name:<18}  {relevance_score:.2} {mark} ");
+    if !names(summary, agent_id) {
+        line.push_str(&format!("{}: ", plain(&json!(agent_id))));
+    }
+    let room = width.saturating_sub(line.chars().count()).max(SUMMARY_MIN_CHARS);
+    let said = match event {
+        EventName::ConflictDetected => both_sides(summary, room),
+        _ => None,
+    };
+    line.push_str(&said.unwrap_or_else(|| cut(summary, room)));
+    line
+}
+
+/// Whether a summary says itself whose doing it is: "Finding by ann: …", "ann joined as critic.".
+fn names(summary: &str, agent: &str) -> bool {
+    let begins = summary.strip_prefix(agent).is_some_and(|rest| rest.starts_with(' '));
+    // A colon before it would put it among somebody's words.
+    begins || summary.split_once(&format!(" by {agent}: ")).is_some_and(|(kind, _)| !kind.contains(':'))
+}
+
+/// What the Field says of two units that contradict each other, each with its fair part of the room; `None` where it
+/// says something else, such as the author's own words.
+fn both_sides(summary: &str, room: usize) -> Option<String> {
+    let (newer, older) = summary.split_once("\") contradicts ")?;
+    let ((newer, one), (older, two)) = (newer.split_once(" (\"")?, older.split_once(" (\"")?);
+    let (conflict, newer) = newer.split_once(": ")?;
+    // "finding mem-3": the id says enough.
+    let id = |unit: &str| plain(&json!(unit.rsplit(' ').next()));
+    let (head, middle) = (format!("{}: {} \"", plain(&json!(conflict)), id(newer)), id(older));
+    let frame = format!("{head}\" against {middle} \"\"").chars().count();
+    let two = two.strip_suffix("\")").unwrap_or(two);
+    let (left, sizes) = (room.saturating_sub(frame), [one.chars().count(), two.chars().count()]);
+    if left < 2 * SIDE_MIN_CHARS && sizes[0] + sizes[1] > left {
+        return Some(cut(&format!("{}: {} against {middle}", conflict, id(newer)), room));
+    }
+    // What a short side leaves over is the other's.
+    let part = |mine: usize, other: usize| mine.min(left.saturating_sub(other.min(left / 2)));
+    let (one, two) = (cut(one, part(sizes[0], sizes[1])), cut(two, part(sizes[1], sizes[0])));
+    Some(format!("{head}{one}\" against {middle} \"{two}\""))
 }
 
 /// The agent's subscriptions, one a line; or that one has ended.
@@ -310,9 +354,67 @@ mod tests {
             "requires_action": false, "cursor": "42.0", "agent_id": "ann", "task_id": null
         }))
         .unwrap();
-        assert_eq!(line(&notification), "    42.0  memory.recorded     0.83   ann: Finding by x: a [2Jb");
+        let usual = "    42.0  memory.recorded     0.83   ";
+        assert_eq!(line(&notification, 80), format!("{usual}ann: Finding by x: a [2Jb"));
         notification.requires_action = true;
-        assert!(line(&notification).contains(" ! "));
+        assert!(line(&notification, 80).contains(" ! "));
+    }
+
+    fn notification(event: &str, summary: &str) -> Notification {
+        serde_json::from_value(json!({
+            "subscription_id": "s", "event": event, "epoch": 42, "relevance_score": 1.0, "summary": summary,
+            "memory_unit_id": null, "conflict_id": null, "requires_action": false, "cursor": "42.0",
+            "agent_id": "ann", "task_id": null
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn who_did_it_is_said_once() {
+        for (summary, is_named) in [
+            ("Finding by ann: It grows.", true),
+            ("ann joined as critic.", true),
+            ("Finding by anna: It grows.", false),
+            ("anna joined as critic.", false),
+            ("conflict-3: it is denied by ann: no", false),
+        ] {
+            let shown = line(&notification("memory.recorded", summary), 200);
+            assert!(shown.ends_with(summary), "{shown}");
+            assert_eq!(!shown.ends_with(&format!("ann: {summary}")), is_named, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_as_long_as_the_terminal_is_wide() {
+        let long = notification("memory.recorded", &"word ".repeat(100));
+        for width in [80, 120, 200] {
+            assert_eq!(line(&long, width).chars().count(), width);
+        }
+        assert!(line(&long, 10).contains("word word"));
+    }
+
+    #[test]
+    fn a_conflict_shows_both_its_sides() {
+        let (grows, short) = ("The market grows by 23 % a year, as reported.", "It shrinks.");
+        let told = |one: &str, two: &str| {
+            let summary =
+                format!("conflict-9: finding mem-9 (\"{one}\") contradicts decision mem-3 (\"{two}\")");
+            notification("conflict.detected", &summary)
+        };
+        let usual = "    42.0  conflict.detected   1.00   ann: conflict-9: ";
+        let whole = format!("{usual}mem-9 \"{grows}\" against mem-3 \"{short}\"");
+        assert_eq!(line(&told(grows, short), 200), whole);
+        let cut = line(&told(grows, short), 120);
+        assert!(cut.chars().count() <= 120 && cut.ends_with("…\" against mem-3 \"It shrinks.\""), "{cut}");
+        assert_eq!(line(&told(grows, grows), 80), format!("{usual}mem-9 against mem-3"));
+        let even = line(&told(grows, grows), 120);
+        assert_eq!(even.matches("The market grows").count(), 2, "{even}");
+        // The hub may have cut the second side; an author's own words are no two sides.
+        let mut own = told(grows, short);
+        own.summary.replace_range(own.summary.len() - 4.., "…");
+        assert!(line(&own, 200).ends_with("\"It shrink…\""), "{}", line(&own, 200));
+        own.summary = "conflict-9: they cannot both hold".into();
+        assert_eq!(line(&own, 200), format!("{usual}they cannot both hold"));
     }
 
     #[derive(Debug, clap::Parser)]
