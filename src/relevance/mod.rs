@@ -52,5 +52,5 @@ pub use summarize::Summarizer;
 
 /// The embedding model, for those who tell of it.
 pub mod embedding {
-    pub use super::embed::{DIMENSIONS, NAME};
+    pub use super::embed::{DIMENSIONS, Direction, Embedder, NAME};
 }
