@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Each room with the rooms and crates it may use; `std`, `core` and itself are always allowed.
 const ROOMS: &[(&str, &[&str])] = &[
     ("protocol", &["limits", "serde", "serde_json", "humantime"]),
-    ("relevance", &["hashbrown", "rust_stemmers", "unicode_normalization", "unicode_segmentation"]),
+    ("relevance", &["hashbrown", "pulp", "rust_stemmers", "unicode_normalization", "unicode_segmentation"]),
     ("field", &["protocol", "relevance", "limits", "serde", "serde_json", "imbl", "blake3"]),
     ("log", &["rusqlite", "serde_json", "thiserror", "crc32fast"]),
     (
@@ -32,6 +32,12 @@ const ROOMS: &[(&str, &[&str])] = &[
             "prometheus_client",
             "http",
             "rustix",
+            "hyper",
+            "hyper_util",
+            "http_body_util",
+            "bytes",
+            "blake3",
+            "crc32fast",
         ],
     ),
     (

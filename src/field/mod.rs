@@ -26,10 +26,10 @@ mod visibility;
 
 pub use apply::apply;
 pub use census::UnitFilter;
-pub use command::{Command, Message, message_key};
-pub use decide::{Query, Read, Verdict, audit, connect, decide, overdue};
+pub use command::{Command, Embedded, Message, message_key};
+pub use decide::{Query, Read, Verdict, audit, connect, decide, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
-pub use rules::{Chronicle, Selection, detect, document, replay, select, show};
+pub use rules::{Chronicle, Selection, detect, document, kind, replay, select, show};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, UnitNo, World};

@@ -30,7 +30,7 @@ impl Policy {
     pub const HIGHEST_LEVEL: u8 = 1;
 
     /// The level from which meaning and relations count (section 8).
-    const MEANING_LEVEL: u8 = 2;
+    pub const MEANING_LEVEL: u8 = 2;
 
     /// The policy of the Field `name`, with `level` lowered to what is served.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
@@ -66,6 +66,17 @@ impl Policy {
         if !wanted {
             self.meaning = false;
             self.capabilities.embedding = None;
+        }
+        self
+    }
+}
+
+impl Policy {
+    /// The same, where a model outside of the hub makes the embeddings; without a say where meaning does not count.
+    #[must_use]
+    pub fn with_model(mut self, name: &str, dimensions: usize) -> Self {
+        if self.meaning {
+            self.capabilities.embedding = Some(json!({ "name": name, "dimensions": dimensions }));
         }
         self
     }

@@ -99,6 +99,8 @@ pub struct World {
     pub timeline: Vector<(u64, UnitNo)>,
     /// Units that stand in no timeline: drafts, and drafts that were discarded; by epoch.
     pub offstage: OrdSet<(u64, UnitNo)>,
+    /// Live units that wait for their embedding.
+    pub pending: OrdSet<UnitNo>,
     /// All agents that ever registered.
     pub agents: Vector<Arc<AgentRecord>>,
     agent_numbers: SharedMap<Arc<str>, AgentNo>,
@@ -116,6 +118,8 @@ pub struct World {
     pub inbound: SharedMap<UnitId, Vector<(UnitNo, u32)>>,
     /// Where in the log (epochs) something is mentioned: an index into the log, nothing of its content.
     pub mentions: SharedMap<Entity, Vector<u64>>,
+    /// How many units have the archived flag.
+    pub archived: u64,
     /// How many units stand in each status, in the order of [`UnitStatus::ALL`].
     pub by_status: [u64; UnitStatus::ALL.len()],
     /// Entries in the log.
@@ -244,6 +248,9 @@ impl World {
     pub(super) fn set_status(&mut self, no: UnitNo, status: UnitStatus) {
         let slot = &mut self.units[no as usize];
         let (author, before) = (slot.author, std::mem::replace(&mut slot.status, status));
+        if !status.is_live() {
+            self.pending.remove(&no);
+        }
         self.by_status[before as usize] -= 1;
         self.by_status[status as usize] += 1;
         match (before.is_live(), status.is_live()) {

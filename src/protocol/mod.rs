@@ -20,7 +20,7 @@ mod unit;
 pub use agent::{Agent, AgentStatus};
 pub use answers::{
     Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, Deregistered, Detected, Limits, Recorded,
-    Registered, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
+    Registered, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit, Warning,
 };
 pub use conflict::{Conflict, ConflictStatus, ConflictType, DetectedBy, Resolution, Strategy};
 pub use envelope::{Envelope, FaultyEnvelope, ReplyEnvelope, RequestEnvelope};

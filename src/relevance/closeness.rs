@@ -3,72 +3,207 @@
 //! The three are added as they are, not by rank: an exact word and a like meaning are each worth what they are worth,
 //! however many others have as much. Only the sum is bent into 0..1.
 
-use crate::relevance::lexical::Index;
+use crate::relevance::lexical::{Index, Norms};
 use crate::relevance::query::Query;
 use crate::relevance::score::Factor;
+use crate::relevance::sessions::Side;
+use crate::relevance::vectors::Asked;
 use crate::relevance::weights;
 
-/// By document before the horizon: its closeness and the parts of it. A part that is off is an empty column.
-pub(super) struct Closeness {
-    /// Words shared: 0 is none, 1 every word once.
-    lexical: Vec<f32>,
+/// How well documents meet a query in words: of all at once, or of one at a time.
+pub(super) enum Words {
+    /// By document before the horizon.
+    All(Vec<f32>),
+    /// As they are asked for: less work for a few documents of many.
+    Single(Norms),
+}
+
+impl Words {
+    /// A match of a document: 0 is none, 1 every word once.
+    pub fn of(&self, index: &Index, query: &Query, document: u32) -> f32 {
+        match self {
+            Self::All(matches) => matches.get(document as usize).copied().unwrap_or(0.0),
+            Self::Single(norms) => index.match_of(query, norms, document),
+        }
+    }
+
+    /// At least the greatest match.
+    fn most(&self) -> f32 {
+        match self {
+            Self::All(matches) => matches.iter().fold(0.0, |most, found| most.max(*found)),
+            Self::Single(_) => weights::K1 + 2.0,
+        }
+    }
+}
+
+/// The parts of a document's closeness.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    /// Words shared.
+    lexical: f32,
     /// The cosine of the meanings, 0 where they point apart.
-    semantic: Vec<f32>,
-    /// How close, in words and meaning, its neighbours are.
-    relations: Vec<f32>,
-    /// All together, weighed; empty if it is the words alone.
-    sums: Vec<f32>,
+    semantic: f32,
+    /// How much closer, in words and meaning, its neighbours are.
+    relations: f32,
+}
+
+/// Which documents were measured, each in a row.
+enum Rows {
+    /// All before the horizon.
+    All,
+    /// These, sorted.
+    Some(Vec<u32>),
+}
+
+/// How close documents are; of those that were measured.
+pub(super) struct Closeness {
+    words: Words,
+    /// The need's direction; `None` if it has none.
+    asked: Option<Asked>,
+    /// Whether meaning and neighbours count.
+    meaning: bool,
+    rows: Rows,
+    parts: Vec<Parts>,
+    horizon: u32,
     /// What a match of words counts.
     trust: f32,
     half: f32,
 }
 
 impl Closeness {
-    /// Words alone.
-    pub fn in_words(index: &Index, query: &Query, horizon: u32) -> Self {
-        let lexical = index.matches(query, horizon);
+    /// Nothing measured yet. `meaning` is what is asked as a direction, where meaning counts.
+    pub fn new(words: Words, query: &Query, meaning: Option<Option<Asked>>, horizon: u32) -> Self {
+        let counts = meaning.is_some();
         Self {
-            lexical,
-            semantic: vec![],
-            relations: vec![],
-            sums: vec![],
-            trust: 1.0,
-            half: weights::HALF_MATCH,
+            words,
+            asked: meaning.flatten(),
+            meaning: counts,
+            rows: Rows::Some(vec![]),
+            parts: vec![],
+            horizon,
+            trust: if counts { query.trust } else { 1.0 },
+            half: if counts { weights::HALF_CLOSE } else { weights::HALF_MATCH },
         }
     }
 
-    /// All of it; `texts` say what is asked.
-    pub fn in_meaning<'a>(
+    /// What is asked as a direction, if documents can be near to it.
+    pub fn asked(&self) -> Option<&Asked> {
+        self.asked.as_ref()
+    }
+
+    /// The words' part of it, by document.
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// What words and meaning come to, bent into 0..1.
+    #[inline]
+    pub fn estimate(&self, lexical: f32, semantic: f32) -> f32 {
+        weights::bent(lexical * self.trust + semantic * weights::SEMANTIC, self.half)
+    }
+
+    /// Measures every document before the horizon.
+    pub fn measure_all(&mut self, index: &Index, query: &Query) {
+        self.rows = Rows::All;
+        self.parts = self.unrelated(index, query, &mut (0..self.horizon));
+        if self.meaning {
+            let own: Vec<f32> = self.parts.iter().map(|parts| self.own(*parts)).collect();
+            for (parts, gain) in self.parts.iter_mut().zip(around(index, &own)) {
+                parts.relations = gain;
+            }
+        }
+    }
+
+    /// Measures some documents before the horizon: sorted, each once. They come out as if all had been measured.
+    pub fn measure(&mut self, index: &Index, query: &Query, documents: Vec<u32>) {
+        self.parts = self.unrelated(index, query, &mut documents.iter().copied());
+        self.rows = Rows::Some(documents);
+        if self.meaning {
+            let most = self.words.most() * self.trust + weights::SEMANTIC;
+            let gain = |row: usize| self.gain(index, query, row, most);
+            let gains: Vec<f32> = (0..self.parts.len()).map(gain).collect();
+            self.parts.iter_mut().zip(gains).for_each(|(parts, gain)| parts.relations = gain);
+        }
+    }
+
+    /// Words and meaning of documents.
+    fn unrelated(
+        &self,
         index: &Index,
         query: &Query,
-        texts: impl IntoIterator<Item = &'a str>,
-        horizon: u32,
-    ) -> Self {
-        let lexical = index.matches(query, horizon);
-        let semantic = index.nearness(texts, horizon).unwrap_or_else(|| vec![0.0; lexical.len()]);
-        let own =
-            lexical.iter().zip(&semantic).map(|(words, near)| words * query.trust + near * weights::SEMANTIC);
-        let mut sums: Vec<f32> = own.collect();
-        let relations = around(index, &sums);
-        sums.iter_mut().zip(&relations).for_each(|(sum, near)| *sum += near * weights::RELATIONS);
-        Self { lexical, semantic, relations, sums, trust: query.trust, half: weights::HALF_CLOSE }
+        documents: &mut dyn Iterator<Item = u32>,
+    ) -> Vec<Parts> {
+        let documents: Vec<u32> = documents.collect();
+        let mut near = vec![0.0; documents.len()];
+        if let Some(asked) = &self.asked {
+            index.vectors().nearnesses(asked, &mut documents.iter().copied(), &mut near);
+        }
+        let parts = documents.iter().zip(near).map(|(&document, semantic)| {
+            let lexical = self.words.of(index, query, document);
+            Parts { lexical, semantic, relations: 0.0 }
+        });
+        parts.collect()
     }
 
-    /// The closeness of a document as a value in 0..1.
+    /// What a document has by itself.
+    fn own(&self, parts: Parts) -> f32 {
+        parts.lexical * self.trust + parts.semantic * weights::SEMANTIC
+    }
+
+    /// The same as `around` for a measured document, found by going along its session as far as anybody there can be
+    /// close enough; nobody is closer than `most`.
+    fn gain(&self, index: &Index, query: &Query, row: usize, most: f32) -> f32 {
+        let Rows::Some(documents) = &self.rows else { return 0.0 };
+        let own = self.own(self.parts[row]);
+        let mut best = own;
+        for side in Side::BOTH {
+            let mut at = documents[row];
+            let mut steps = 0;
+            while let Some(next) = index.sessions().next_to(at, side, self.horizon)
+                && faded(most, steps) > best
+            {
+                best = best.max(faded(self.own_of(index, query, next), steps));
+                (at, steps) = (next, steps + 1);
+            }
+        }
+        best - own
+    }
+
+    fn own_of(&self, index: &Index, query: &Query, document: u32) -> f32 {
+        if let Some(row) = self.row(document) {
+            return self.own(self.parts[row]);
+        }
+        let lexical = self.words.of(index, query, document);
+        let semantic = self.asked.as_ref().map_or(0.0, |asked| index.vectors().nearness(asked, document));
+        self.own(Parts { lexical, semantic, relations: 0.0 })
+    }
+
+    fn row(&self, document: u32) -> Option<usize> {
+        match &self.rows {
+            Rows::All => Some(document as usize),
+            Rows::Some(documents) => documents.binary_search(&document).ok(),
+        }
+    }
+
+    fn of(&self, document: u32) -> Parts {
+        self.row(document).and_then(|row| self.parts.get(row)).copied().unwrap_or_default()
+    }
+
+    /// The closeness of a measured document as a value in 0..1.
     pub fn value(&self, document: u32) -> f32 {
-        let sum = self.sums.get(document as usize).or(self.lexical.get(document as usize));
-        sum.map_or(0.0, |&sum| weights::bent(sum, self.half))
+        let parts = self.of(document);
+        weights::bent(self.own(parts) + parts.relations * weights::RELATIONS, self.half)
     }
 
-    /// The match of a document's words alone.
-    pub fn words(&self, document: u32) -> f32 {
-        self.lexical.get(document as usize).copied().unwrap_or(0.0)
+    /// The match of a measured document's words alone.
+    pub fn word_match(&self, document: u32) -> f32 {
+        self.of(document).lexical
     }
 
-    /// The factors lexical, semantic and relations of a document: each has its part in the weight of the closeness.
+    /// The factors lexical, semantic and relations of a measured document: each has its part in the weight of the
+    /// closeness.
     pub fn factors(&self, document: u32, weight: f32) -> [Factor; 3] {
-        let of = |column: &[f32]| column.get(document as usize).copied().unwrap_or(0.0);
-        let (lexical, semantic, relations) = (of(&self.lexical), of(&self.semantic), of(&self.relations));
+        let Parts { lexical, semantic, relations } = self.of(document);
         let parts = [lexical * self.trust, semantic * weights::SEMANTIC, relations * weights::RELATIONS];
         let whole: f32 = parts.iter().sum();
         let sum = self.value(document) * weight;
@@ -80,6 +215,11 @@ impl Closeness {
     }
 }
 
+/// What is left of a closeness after so many steps beyond the first.
+fn faded(closeness: f32, steps: u32) -> f32 {
+    (0..steps).fold(closeness, |left, _| left * weights::FADE)
+}
+
 /// By document: what it gains by what was said around it in its session. The closest of that counts, less with each
 /// step between; and only what it has more than the document itself, so that the weak are lifted toward the strong
 /// and the strong stay apart.
@@ -87,13 +227,14 @@ fn around(index: &Index, own: &[f32]) -> Vec<f32> {
     // What a document hands on to the next: itself, or what reached it from further away.
     let mut handed = own.to_vec();
     let mut gains = vec![0.0f32; own.len()];
-    for (document, [before, _]) in index.neighbours(own.len()).enumerate() {
+    let neighbours = || index.sessions().neighbours(own.len());
+    for (document, [before, _]) in neighbours().enumerate() {
         if let Some(&near) = handed.get(before as usize) {
             gains[document] = (near - own[document]).max(0.0);
             handed[document] = own[document].max(near * weights::FADE);
         }
     }
-    for (document, [_, after]) in index.neighbours(own.len()).enumerate().rev() {
+    for (document, [_, after]) in neighbours().enumerate().rev() {
         handed[document] = own[document];
         if let Some(&near) = handed.get(after as usize) {
             gains[document] = gains[document].max(near - own[document]);
@@ -133,6 +274,7 @@ mod tests {
             horizon: u32::MAX,
             recency_weight: None,
             meaning: true,
+            direction: None,
             take: 100,
         }
     }

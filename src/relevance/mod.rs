@@ -36,9 +36,11 @@ mod fold;
 mod lexical;
 mod lexicon;
 mod query;
+mod reading;
 mod reason;
 mod score;
 mod sessions;
+mod shortlist;
 mod summarize;
 mod tokenize;
 mod vectors;
@@ -46,9 +48,12 @@ mod weights;
 mod wordpiece;
 mod words;
 
-pub use lexical::{Document, Index};
+pub use lexical::{Document, Index, Meaning};
+pub use reading::{Reader, Reading};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, rank};
+pub use shortlist::{Pool, choose};
 pub use summarize::Summarizer;
+pub use vectors::{DIMENSIONS_MAX, Vector};
 
 /// The embedding model, for those who tell of it.
 pub mod embedding {

@@ -126,6 +126,7 @@ mod tests {
             horizon: 3,
             recency_weight: None,
             meaning: false,
+            direction: None,
             take: 1,
         };
         rank(&index, &need, [Candidate { number: 0, kind, epoch }].into_iter()).remove(0).reason

@@ -1,10 +1,11 @@
 //! The score of a unit for a need: a weighted sum of factors, each a value in 0..=1, damped for diversity.
 
-use crate::relevance::closeness::Closeness;
+use crate::relevance::closeness::{Closeness, Words};
 use crate::relevance::diversity::{Best, Placed, Scored};
-use crate::relevance::lexical::Index;
+use crate::relevance::lexical::{Index, Norms};
 use crate::relevance::query::Query;
 use crate::relevance::reason;
+use crate::relevance::vectors::Asked;
 use crate::relevance::weights::{self, Weights};
 
 /// What sort of thing a unit says; decides its importance (specification, section 8, factor "type").
@@ -35,6 +36,21 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds, in their order.
+    pub(super) const ALL: [Self; 11] = [
+        Self::Decision,
+        Self::Contradiction,
+        Self::HumanDirective,
+        Self::Constraint,
+        Self::Correction,
+        Self::Finding,
+        Self::Question,
+        Self::Synthesis,
+        Self::Assumption,
+        Self::Intention,
+        Self::Observation,
+    ];
+
     /// The kind in a reader's words, lower case.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -71,6 +87,9 @@ pub struct Need<'a> {
     pub recency_weight: Option<f32>,
     /// Whether meaning and relations count, or words alone.
     pub meaning: bool,
+    /// The need as a direction of the index's dimensions, where the index is given its directions; else the built-in
+    /// model makes it.
+    pub direction: Option<&'a [f32]>,
     /// How many units to give, at most.
     pub take: usize,
 }
@@ -132,15 +151,10 @@ pub struct Ranked {
 /// Candidates at or beyond the horizon are passed over. The same index content before the horizon, need and
 /// candidates give the same answer, bit for bit.
 pub fn rank(index: &Index, need: &Need<'_>, candidates: impl Iterator<Item = Candidate>) -> Vec<Ranked> {
-    let mut view = View::new(index, need);
-    let mut best = Best::new(need.take, index.names());
+    let mut view = View::new(index, need, true);
+    view.measure(None);
     let horizon = view.horizon;
-    for candidate in candidates.filter(|candidate| candidate.number < horizon) {
-        let score = view.score(candidate);
-        let Candidate { number, kind, epoch } = candidate;
-        best.add(index.author(number), Scored { score, epoch, number, kind });
-    }
-    best.into_sorted().into_iter().map(|placed| view.ranked(placed)).collect()
+    view.best(candidates.filter(|candidate| candidate.number < horizon))
 }
 
 impl Need<'_> {
@@ -161,39 +175,68 @@ pub(super) struct View<'a> {
     /// Role and interests.
     pub profile: Query,
     /// To the hint, or without one to role and interests.
-    closeness: Closeness,
-    /// Without a hint empty: then the closeness is made of these.
-    profile_matches: Vec<f32>,
+    pub closeness: Closeness,
+    /// Matches of role and interests; `None` without a hint: then the closeness is made of these.
+    profile_words: Option<Words>,
     /// By an author role's number: its likeness to the need's role; NaN until first asked for.
     likenesses: Vec<f32>,
     role_terms: (Vec<u32>, usize),
-    weights: Weights,
+    pub weights: Weights,
 }
 
 impl<'a> View<'a> {
-    fn new(index: &'a Index, need: &'a Need<'a>) -> Self {
+    /// A view in which nothing is measured yet. `all` says whether the words of all documents are wanted, or of few.
+    pub fn new(index: &'a Index, need: &'a Need<'a>, all: bool) -> Self {
         let horizon = need.horizon.min(index.len());
         let hint = need.hint.map(|hint| Query::new(index, [hint], horizon)).filter(|query| !query.is_empty());
         let profile =
             Query::new(index, std::iter::once(need.role).chain(need.interests.iter().copied()), horizon);
         let query = hint.as_ref().unwrap_or(&profile);
-        let closeness = if need.meaning && index.knows_meaning() {
-            Closeness::in_meaning(index, query, need.texts(hint.is_some()), horizon)
-        } else {
-            Closeness::in_words(index, query, horizon)
+        let meaning = (need.meaning && index.knows_meaning()).then(|| match need.direction {
+            Some(direction) => Asked::new(direction),
+            None => index.direction(need.texts(hint.is_some())),
+        });
+        let words = |query: &Query| match all {
+            true => Words::All(index.matches(query, horizon)),
+            false => Words::Single(Norms::new(index, horizon)),
         };
         Self {
             index,
             need,
             horizon,
-            closeness,
-            profile_matches: hint.as_ref().map_or_else(Vec::new, |_| index.matches(&profile, horizon)),
+            closeness: Closeness::new(words(query), query, meaning, horizon),
+            profile_words: None,
             likenesses: vec![f32::NAN; index.names()],
             role_terms: index.terms_of(need.role),
             weights: Weights::new(hint.is_some(), need.recency_weight),
             hint,
             profile,
         }
+    }
+
+    /// Measures how close documents are: these, sorted and each once, or all before the horizon.
+    pub fn measure(&mut self, documents: Option<Vec<u32>>) {
+        let (index, query) = (self.index, self.hint.as_ref().unwrap_or(&self.profile));
+        let few = documents.is_some();
+        match documents {
+            Some(documents) => self.closeness.measure(index, query, documents),
+            None => self.closeness.measure_all(index, query),
+        }
+        self.profile_words = self.hint.as_ref().map(|_| match few {
+            true => Words::Single(Norms::new(index, self.horizon)),
+            false => Words::All(index.matches(&self.profile, self.horizon)),
+        });
+    }
+
+    /// The best of these candidates, all of which were measured.
+    pub fn best(mut self, candidates: impl Iterator<Item = Candidate>) -> Vec<Ranked> {
+        let mut best = Best::new(self.need.take, self.index.names());
+        for candidate in candidates {
+            let score = self.score(candidate);
+            let Candidate { number, kind, epoch } = candidate;
+            best.add(self.index.author(number), Scored { score, epoch, number, kind });
+        }
+        best.into_sorted().into_iter().map(|placed| self.ranked(placed)).collect()
     }
 
     /// The sum of all factors but diversity.
@@ -206,8 +249,10 @@ impl<'a> View<'a> {
 
     /// The factors role, kind and recency: who said it, what it is, and when.
     fn about(&mut self, candidate: Candidate) -> [Factor; 3] {
-        let profile = self.profile_matches.get(candidate.number as usize).copied();
-        let profile = profile.unwrap_or_else(|| self.closeness.words(candidate.number));
+        let profile = match &self.profile_words {
+            Some(words) => words.of(self.index, &self.profile, candidate.number),
+            None => self.closeness.word_match(candidate.number),
+        };
         let profile = weights::bent(profile, weights::HALF_MATCH);
         let role = self.likeness(candidate.number).max(profile * weights::ROLE_IN_TEXT);
         let age = self.need.now.saturating_sub(candidate.epoch);
@@ -277,6 +322,7 @@ mod tests {
             horizon: u32::MAX,
             recency_weight: None,
             meaning: false,
+            direction: None,
             take: 10,
         }
     }

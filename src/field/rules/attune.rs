@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
+use super::super::command::Embedded;
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::visibility::may_see;
 use crate::limits::{ATTUNE_CONFLICTS_MAX, DRAFTS_JUDGED_MAX, DRAFTS_JUDGED_MAX_BYTES};
 use crate::protocol::{
-    AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, UnitId, UnitStatus,
+    AttuneRequest, Conflict, ContextBudget, Format, MemoryType, ShownUnit, UnitId, UnitStatus, Warning,
 };
-use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Summarizer, rank};
+use crate::relevance::{Candidate, Document, Index, Kind, Need, Pool, Ranked, Summarizer, choose, rank};
 
 /// Longest content in `summary` format, characters (section 7).
 const SUMMARY_CHARS: usize = 280;
@@ -22,6 +23,8 @@ pub struct Answer<'a> {
     conflicts: Vec<&'a Conflict>,
     context_budget: ContextBudget,
     epoch: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<Warning>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +47,8 @@ enum Shown<'a> {
 pub struct Selection {
     chosen: Vec<(UnitNo, Ranked)>,
     available: usize,
+    /// Why the need's meaning could not count, where it should have.
+    unembedded: Option<Box<str>>,
 }
 
 impl Selection {
@@ -55,7 +60,8 @@ impl Selection {
 
 /// Chooses the units for an ATTUNE of `asker` at `epoch` from a view of the world. The index holds the committed
 /// units in the order of the timeline, at least those of that view. Drafts are in no shared index, or their words
-/// would weigh in the scores of others: those that the asker may see are judged by themselves.
+/// would weigh in the scores of others: those that the asker may see are judged by themselves. `embedded` is what became
+/// of the need at a model outside, where that makes the units' directions; drafts have none then.
 pub fn select(
     world: &World,
     index: &Index,
@@ -63,7 +69,13 @@ pub fn select(
     epoch: u64,
     asker: AgentNo,
     request: &AttuneRequest,
+    embedded: &Embedded,
 ) -> Selection {
+    let (direction, unembedded) = match embedded {
+        Embedded::Unasked => (None, None),
+        Embedded::Given(direction) => (Some(&**direction), None),
+        Embedded::Failed(why) => (None, Some(why.clone())),
+    };
     let filter = Filter { world, policy, asker, request };
     let record = &world.agent(asker).agent;
     let need = |horizon| Need {
@@ -74,18 +86,21 @@ pub fn select(
         horizon,
         recency_weight: None,
         meaning: policy.meaning,
+        direction,
         take: request.scope.max_units,
     };
     let horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-    let (ranked, available) = filter.rank_committed(index, &need(horizon));
+    let ranked = choose(index, &need(horizon), &filter);
+    let available = filter.available();
     let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
     let chosen = ranked.into_iter().map(of_place).collect();
-    let mut selection = Selection { chosen, available };
+    let outside = *embedded != Embedded::Unasked;
+    let mut selection = Selection { chosen, available, unembedded };
     let drafts = filter.drafts();
     selection.available += drafts.len();
     let drafts = judged(world, drafts);
     if !drafts.is_empty() {
-        let mut apart = Index::taking_in(policy.meaning);
+        let mut apart = Index::taking_in(policy.meaning && !outside);
         for no in &drafts {
             apart.push(&document(world.slot(*no)));
         }
@@ -132,7 +147,13 @@ pub fn document(slot: &Slot) -> Document<'_> {
 
 /// The response that shows a selection.
 pub fn show<'a>(world: &'a World, epoch: u64, request: &AttuneRequest, selection: Selection) -> Answer<'a> {
-    let Selection { chosen, available } = selection;
+    let Selection { chosen, available, unembedded } = selection;
+    let warning = unembedded.map(|why| {
+        super::enrichment_failed(
+            format!("What you need could not be embedded, so that only words counted: {why}."),
+            "Ask again later, or name in context_hint the words that the units would use.",
+        )
+    });
     // The need's words are looked up once for all units.
     let mut summarizer = (request.format == Format::Summary)
         .then(|| Summarizer::new(request.context_hint.as_deref().unwrap_or(&request.scope.role)));
@@ -151,6 +172,7 @@ pub fn show<'a>(world: &'a World, epoch: u64, request: &AttuneRequest, selection
         record,
         conflicts: unresolved(world),
         epoch,
+        warning,
     }
 }
 
@@ -163,24 +185,31 @@ struct Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// Ranks the committed candidates and counts them.
-    fn rank_committed(&self, index: &Index, need: &Need<'_>) -> (Vec<Ranked>, usize) {
+    /// How many committed candidates there are.
+    fn available(&self) -> usize {
         let world = self.world;
-        let since = self.request.since_epoch.unwrap_or(0);
-        let mut available = 0;
-        let candidate = |slot: &Slot| {
-            let number = slot.place.filter(|_| self.wants(slot))?;
-            available += 1;
-            Some(Candidate { number, kind: kind(slot.kind), epoch: slot.epoch })
-        };
-        let ranked = if since > 0 {
-            // A poll: only what was committed since, however large the Field is.
-            let recent = world.timeline.skip(world.committed_before(since));
-            rank(index, need, recent.iter().map(|(_, no)| world.slot(*no)).filter_map(candidate))
-        } else {
-            rank(index, need, world.units.iter().filter_map(candidate))
-        };
-        (ranked, available)
+        if !self.wants_all_live() {
+            return self.all().count();
+        }
+        let live = UnitStatus::ALL.iter().filter(|status| status.is_live());
+        let live: u64 = live.map(|status| world.count(*status)).sum();
+        let own = if self.request.scope.include_own { 0 } else { world.live_by_author[self.asker as usize] };
+        usize::try_from(live - u64::from(own)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether every live unit is wanted that is not the asker's own: then they need not be counted one by one. Keep
+    /// it in step with `wants`.
+    fn wants_all_live(&self) -> bool {
+        let scope = &self.request.scope;
+        self.request.since_epoch.is_none_or(|since| since == 0)
+            && (scope.include_archived || self.world.archived == 0)
+            && scope.types.is_empty()
+            && scope.session_id.is_none()
+    }
+
+    fn candidate_of(&self, slot: &Slot) -> Option<Candidate> {
+        let number = slot.place.filter(|_| self.wants(slot))?;
+        Some(Candidate { number, kind: kind(slot.kind), epoch: slot.epoch })
     }
 
     /// The drafts that the asker may see and wants.
@@ -206,6 +235,31 @@ impl Filter<'_> {
             && (scope.types.is_empty() || scope.types.contains(&slot.kind))
             && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
             && may_see(slot, Some(self.asker), self.policy)
+    }
+}
+
+impl Pool for Filter<'_> {
+    fn first(&self) -> u32 {
+        // A poll: only what was committed since, however large the Field is.
+        let since = self.request.since_epoch.unwrap_or(0);
+        u32::try_from(self.world.committed_before(since)).unwrap_or(u32::MAX)
+    }
+
+    fn candidate(&self, document: u32) -> Option<Candidate> {
+        let (_, no) = self.world.timeline.get(document as usize)?;
+        self.candidate_of(self.world.slot(*no))
+    }
+
+    fn all(&self) -> impl Iterator<Item = Candidate> {
+        let (world, first) = (self.world, self.first());
+        // Where all are asked, in the order in which they lie in memory.
+        let whole = (first == 0).then(|| world.units.iter()).into_iter().flatten();
+        let polled = (first > 0).then(|| world.timeline.skip(first as usize)).into_iter().flatten();
+        whole.chain(polled.map(|(_, no)| world.slot(no))).filter_map(|slot| self.candidate_of(slot))
+    }
+
+    fn epoch(&self, document: u32) -> u64 {
+        self.world.timeline.get(document as usize).map_or(0, |(epoch, _)| *epoch)
     }
 }
 
@@ -235,7 +289,8 @@ fn scoped<'a>(
     Scoped { memory_unit, relevance_score: ranked.score, relevance_reason: ranked.reason, format }
 }
 
-fn kind(kind: MemoryType) -> Kind {
+/// What relevance calls a unit's type.
+pub fn kind(kind: MemoryType) -> Kind {
     match kind {
         MemoryType::Finding => Kind::Finding,
         MemoryType::Decision => Kind::Decision,

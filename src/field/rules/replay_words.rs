@@ -79,6 +79,12 @@ fn sentence(event: &Event) -> (Weight, String) {
             ),
         ),
         Event::Attuned { shown, .. } => (Weight::Key, was_shown(shown)),
+        Event::Unenriched { memory_unit_id } => {
+            (Weight::Minor, format!("The embedding of {memory_unit_id} could not be made yet"))
+        }
+        Event::Enriched { memory_unit_id } => {
+            (Weight::Minor, format!("The embedding of {memory_unit_id} was made at last"))
+        }
         Event::Merged { resolution, .. } => {
             let outcome = resolution
                 .winner_id

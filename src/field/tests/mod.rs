@@ -181,7 +181,8 @@ impl Stage {
         let world = &self.state.world;
         match &read.query {
             Query::Attune(request) => {
-                let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                let selection =
+                    select(world, &self.index, &self.policy, read.epoch, read.asker, request, &read.embedded);
                 let shown = selection.ids(world);
                 let answer = show(world, read.epoch, request, selection);
                 // As a client gets it: by way of text, where a score is short.
