@@ -193,3 +193,6 @@ pub const EMBEDDING_RETRY_MAX_MS: u64 = 60_000;
 
 /// How long an embedding endpoint may take when nothing is set, milliseconds: an agent waits for it.
 pub const EMBEDDING_TIMEOUT_MS: u64 = 2_000;
+
+/// How long, after an embedding endpoint failed, doors do not wait for it, milliseconds.
+pub const EMBEDDING_REST_MS: u64 = 1_000;

@@ -33,6 +33,7 @@ const DIMENSIONS: usize = 3;
 
 /// Money, machines, the rest.
 fn direction(text: &str) -> [f32; DIMENSIONS] {
+    let text = text.to_lowercase();
     let has = |words: &[&str]| if words.iter().any(|word| text.contains(word)) { 1.0 } else { 0.0 };
     [has(&["invoice", "bill", "price"]), has(&["engine", "motor", "pump"]), 0.2]
 }

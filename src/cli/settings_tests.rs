@@ -41,12 +41,13 @@ fn flags_come_before_the_file() {
 #[test]
 fn every_flag_has_its_environment_variable_and_its_key() {
     use clap::CommandFactory;
-    let printed = Config { max_log_bytes: Some(1 << 30), ..Config::default() };
+    let embedding = EmbeddingSettings { dimensions: Some(8), timeout_ms: 9, ..EmbeddingSettings::default() };
+    let printed = Config { max_log_bytes: Some(1 << 30), embedding: Some(embedding), ..Config::default() };
     let printed = Effective { config: printed, log_format: LogFormat::Json, log_filter: "x".into() };
     let table: toml::Table = toml::from_str(&printed.to_toml().ok().unwrap()).unwrap();
     for arg in Line::command().get_arguments() {
         let id = arg.get_id().as_str();
-        if ["help", "config", "print_config", "shared_drafts", "tokens"].contains(&id) {
+        if ["help", "config", "print_config", "shared_drafts", "no_meaning", "tokens"].contains(&id) {
             continue;
         }
         assert!(table.contains_key(id), "{id} is not printed");

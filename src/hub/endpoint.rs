@@ -5,8 +5,8 @@
 //! were agreed on, all of it numbers. Everything else is a failure that says what was wrong.
 
 use std::fmt::Display;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -21,9 +21,10 @@ use tokio::time::timeout;
 
 use crate::config::EmbeddingSettings;
 use crate::limits::{
-    EMBEDDING_ANSWER_MAX_BYTES, EMBEDDING_BATCH_MAX, EMBEDDING_REQUESTS_MAX, EMBEDDING_WAITING_MAX,
+    EMBEDDING_ANSWER_MAX_BYTES, EMBEDDING_BATCH_MAX, EMBEDDING_REQUESTS_MAX, EMBEDDING_REST_MS,
+    EMBEDDING_WAITING_MAX,
 };
-use crate::relevance::DIMENSIONS_MAX;
+use crate::relevance::{DIMENSIONS_MAX, Vector};
 
 /// A direction, or why there is none.
 pub(super) type Outcome = Result<Arc<[f32]>, Box<str>>;
@@ -39,6 +40,8 @@ pub(super) struct Endpoint {
     line: Line,
     dimensions: usize,
     wanted: mpsc::Sender<Wanted>,
+    /// Until when nobody at a door waits for it, and why not: it failed a moment ago.
+    resting: Mutex<Option<(Instant, Box<str>)>>,
 }
 
 /// How it is reached.
@@ -73,7 +76,7 @@ impl Endpoint {
         };
         let (wanted, wanted_in) = mpsc::channel(EMBEDDING_WAITING_MAX);
         tokio::spawn(serve(line.clone(), dimensions, wanted_in));
-        Ok(Arc::new(Self { line, dimensions, wanted }))
+        Ok(Arc::new(Self { line, dimensions, wanted, resting: Mutex::new(None) }))
     }
 
     /// What the model is called.
@@ -86,8 +89,26 @@ impl Endpoint {
         self.dimensions
     }
 
-    /// The direction of one text, together with others that are wanted now, within the patience.
+    /// The direction of one text, together with others that are wanted now, within the patience. For a moment after a
+    /// failure nobody waits: the messages of a connection would each lose as much time.
     pub async fn embed(&self, text: String) -> Outcome {
+        if let Some((until, why)) = &*self.resting()
+            && Instant::now() < *until
+        {
+            return Err(why.clone());
+        }
+        let outcome = self.embed_now(text).await;
+        if let Err(why) = &outcome {
+            *self.resting() = Some((Instant::now() + Duration::from_millis(EMBEDDING_REST_MS), why.clone()));
+        }
+        outcome
+    }
+
+    fn resting(&self) -> MutexGuard<'_, Option<(Instant, Box<str>)>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn embed_now(&self, text: String) -> Outcome {
         let (to, outcome) = oneshot::channel();
         let hear = async {
             self.wanted.send(Wanted { text, to }).await.map_err(|_| "the hub is closing".to_owned())?;
@@ -100,7 +121,11 @@ impl Endpoint {
     /// The directions of several texts, or why there is none of any.
     pub async fn embed_all(&self, texts: &[String]) -> Result<Vec<Arc<[f32]>>, String> {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        self.line.ask(&texts, Some(self.dimensions)).await
+        let answer = self.line.ask(&texts, Some(self.dimensions)).await;
+        if answer.is_ok() {
+            *self.resting() = None;
+        }
+        answer
     }
 }
 
@@ -231,8 +256,7 @@ fn directions(body: &[u8], count: usize, dimensions: Option<usize>) -> Result<Ve
                 dimensions.map_or_else(|| format!("1 to {DIMENSIONS_MAX}"), |expected| expected.to_string())
             ));
         }
-        let length = embedding.iter().map(|value| value * value).sum::<f32>();
-        if !length.is_finite() || length <= 0.0 {
+        if Vector::new(&embedding).is_none() {
             return Err("the embedding endpoint gave a direction that is none".to_owned());
         }
         if let Some(place) = found.get_mut(index) {

@@ -52,8 +52,16 @@ pub struct Field {
     room: Arc<Semaphore>,
     published: Arc<Published>,
     reads: Arc<Reads>,
-    /// The log thread and the indexer; and the one that writes the vectors, which ends after them.
-    threads: Mutex<(Vec<thread::JoinHandle<()>>, Option<thread::JoinHandle<()>>)>,
+    threads: Mutex<Threads>,
+}
+
+/// A Field's threads, until they are waited for.
+#[derive(Debug, Default)]
+struct Threads {
+    /// The log thread and the indexer.
+    working: Vec<thread::JoinHandle<()>>,
+    /// The one that writes the vectors, which ends after them.
+    keeping: Option<thread::JoinHandle<()>>,
 }
 
 /// Figures of a Field's log.
@@ -144,7 +152,7 @@ impl Field {
         let for_writer = thread::Builder::new()
             .name(format!("akashik-log-{name}"))
             .spawn(move || writer::run(log, &jobs_in, &done));
-        let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
+        let working = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
         frame.index.set_whole();
         let _ = indexer.try_send(());
         let parts = Parts {
@@ -166,7 +174,15 @@ impl Field {
             Enricher::new(endpoint, Arc::clone(&frame.index))
         });
         let room = Arc::new(Semaphore::new(ACTOR_QUEUE_MAX_BYTES));
-        Ok(Self { frame, calls, enricher, room, published, reads, threads: Mutex::new((threads, keeping)) })
+        Ok(Self {
+            frame,
+            calls,
+            enricher,
+            room,
+            published,
+            reads,
+            threads: Mutex::new(Threads { working, keeping }),
+        })
     }
 
     /// The Field's name.
@@ -306,7 +322,7 @@ impl Field {
         if self.calls.send(Call::Stop(to)).await.is_ok() {
             let _ = stopped.await;
         }
-        let (threads, keeping) =
+        let Threads { working, keeping } =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let index = Arc::clone(&self.frame.index);
         let join = |thread: thread::JoinHandle<()>| {
@@ -315,7 +331,7 @@ impl Field {
             }
         };
         let ended = tokio::task::spawn_blocking(move || {
-            threads.into_iter().for_each(join);
+            working.into_iter().for_each(join);
             index.close();
             keeping.into_iter().for_each(join);
         });

@@ -12,6 +12,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::thread;
 
 use rayon::prelude::*;
 
@@ -273,8 +274,19 @@ impl SharedIndex {
         if slots.len() <= ALONE {
             return slots.iter().zip(kept).map(|both| read(reader, both)).collect();
         }
-        let shared = slots.par_iter().zip(kept).with_min_len(16);
-        self.pool.install(|| shared.map(|both| read(&mut self.crew_member(), both)).collect())
+        let shared = || {
+            let both = slots.par_iter().zip(kept).with_min_len(16);
+            self.pool.install(|| both.map(|both| read(&mut self.crew_member(), both)).collect())
+        };
+        if rayon::current_thread_index().is_none() {
+            return shared();
+        }
+        // A thread of another pool would, while it waits here, begin other reads of its own pool, and these would
+        // wait for the turn that it holds itself. So another thread waits for it.
+        thread::scope(|scope| match scope.spawn(shared).join() {
+            Ok(readings) => readings,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
     }
 
     /// The reader of the pool's thread that asks.

@@ -4,7 +4,9 @@
 //! the actor (`actor`) stamps it, decides, applies, and gathers entries into a batch; the log thread
 //! (`writer`) makes the batch durable with one flush while the actor decides the next; then the replies that
 //! waited for it leave, reads included, and the durable state is published as a [`View`] for the GETs. Reads
-//! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units.
+//! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
+//! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
+//! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 
 mod actor;
 mod answer;

@@ -136,7 +136,7 @@ impl Closeness {
         let documents: Vec<u32> = documents.collect();
         let mut near = vec![0.0; documents.len()];
         if let Some(asked) = &self.asked {
-            index.vectors().nearnesses(asked, &mut documents.iter().copied(), &mut near);
+            index.vectors().nearnesses(asked, &documents, &mut near);
         }
         let parts = documents.iter().zip(near).map(|(&document, semantic)| {
             let lexical = self.words.of(index, query, document);

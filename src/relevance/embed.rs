@@ -90,7 +90,7 @@ impl Model {
         // Each value is kept 8 too high: taken off at once.
         let high_by = 8.0 * rows.iter().map(|(_, scale)| scale).sum::<f32>();
         let mut sum = [-high_by; DIMENSIONS];
-        Arch::new().dispatch(Sum { table: &self.rows, rows, sum: &mut sum });
+        Arch::new().dispatch(Sum { table: self.rows, rows, sum: &mut sum });
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         if length < 1e-6 {
             return None;

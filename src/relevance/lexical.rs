@@ -6,6 +6,7 @@
 
 use crate::relevance::embed::{self, Embedder};
 use crate::relevance::lexicon::{Lexicon, Names, Term};
+use crate::relevance::postings::{self, Posting, Postings};
 use crate::relevance::query::{Query, QueryTerm};
 use crate::relevance::reading::{Reader, Reading};
 use crate::relevance::score::Kind;
@@ -31,10 +32,6 @@ pub struct Document<'a> {
     pub session: Option<&'a str>,
 }
 
-/// Documents that the index can hold: what a posting's 27 bits can number. Later ones are counted and ranked, but
-/// their words are not found.
-const MAX_DOCUMENTS: u32 = 1 << 27;
-
 /// Distinct terms kept of one document. A book has fewer; it bounds what a document of made-up words can cost.
 pub(super) const MAX_TERMS_A_DOCUMENT: usize = 8_192;
 
@@ -43,57 +40,6 @@ const MAX_TERMS_A_NAME: usize = 64;
 
 /// Documents between two kept sums of lengths.
 const LENGTH_BLOCK: usize = 256;
-
-/// One document in a term's postings: 27 bits of document, 5 bits of weighted frequency.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Posting(u32);
-
-impl Posting {
-    /// The greatest frequency that is told from greater ones.
-    pub const FREQUENCY: u32 = 31;
-
-    fn document(self) -> u32 {
-        self.0 >> 5
-    }
-
-    fn frequency(self) -> u32 {
-        self.0 & Self::FREQUENCY
-    }
-}
-
-/// Where a term stands, in the order of documents.
-#[derive(Clone, Debug, Default)]
-struct Postings {
-    list: Vec<Posting>,
-    /// Document of the last posting, kept here so that a new one need not wait for the end of a cold list.
-    last: u32,
-}
-
-impl Postings {
-    /// Enters occurrences in a document, the last one or a new one.
-    fn add(&mut self, document: u32, frequency: u32) {
-        if self.last == document
-            && let Some(posting) = self.list.last_mut()
-        {
-            posting.0 = document << 5 | (posting.frequency() + frequency).min(Posting::FREQUENCY);
-            return;
-        }
-        self.last = document;
-        if self.list.len() == self.list.capacity() {
-            // A half more, not double: postings are most of the memory.
-            self.list.reserve_exact((self.list.len() / 2).max(4));
-        }
-        self.list.push(Posting(document << 5 | frequency.min(Posting::FREQUENCY)));
-    }
-
-    /// The postings of documents before the horizon.
-    fn before(&self, horizon: u32) -> &[Posting] {
-        if self.last < horizon {
-            return &self.list;
-        }
-        &self.list[..self.list.partition_point(|posting| posting.document() < horizon)]
-    }
-}
 
 /// What an index takes in of what texts mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,15 +171,15 @@ impl Index {
         for (name, weight) in [(author, FIELD.author), (role, FIELD.role)] {
             for &term in self.name_terms.get(name as usize).map_or(&[][..], Vec::as_slice) {
                 length = length.saturating_add(weight);
-                add(&mut self.postings, term, number, weight);
+                postings::add(&mut self.postings, term, number, weight);
             }
         }
         for &(term, frequency) in &reading.terms {
-            add(&mut self.postings, term, number, frequency);
+            postings::add(&mut self.postings, term, number, frequency);
         }
         for (stem, frequency) in reading.unknown() {
             if let Some(term) = self.lexicon.number_of_stem(stem) {
-                add(&mut self.postings, term, number, frequency);
+                postings::add(&mut self.postings, term, number, frequency);
             }
         }
         let length = u16::try_from(length / weights::OCCURRENCE).unwrap_or(u16::MAX);
@@ -295,8 +241,7 @@ impl Index {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let lists = self.postings.capacity() * size_of::<Postings>();
-        let postings: usize =
-            self.postings.iter().map(|postings| postings.list.capacity() * size_of::<Posting>() + 16).sum();
+        let postings: usize = self.postings.iter().map(Postings::memory_bytes).sum();
         let names: usize =
             self.name_terms.iter().map(|terms| size_of::<Vec<u32>>() + terms.capacity() * 4).sum();
         let columns = self.lengths.capacity() * 2
@@ -406,7 +351,7 @@ impl Index {
         let norms = Norms::new(self, horizon);
         for term in &query.terms {
             let weight = query.weight(term);
-            for posting in &self.postings[term.term as usize].list[..term.documents] {
+            for posting in &self.postings[term.term as usize].list()[..term.documents] {
                 let document = posting.document() as usize;
                 sums[document] += weight * norms.of(*posting, self.lengths[document]);
             }
@@ -418,7 +363,7 @@ impl Index {
     pub(super) fn match_of(&self, query: &Query, norms: &Norms, document: u32) -> f32 {
         let mut sum = 0.0;
         for term in &query.terms {
-            let list = &self.postings[term.term as usize].list[..term.documents];
+            let list = &self.postings[term.term as usize].list()[..term.documents];
             if let Ok(at) = list.binary_search_by_key(&document, |posting| posting.document()) {
                 sum += query.weight(term) * norms.of(list[at], self.lengths[document as usize]);
             }
@@ -428,20 +373,9 @@ impl Index {
 
     /// Whether a document has the term of a query.
     pub(super) fn has(&self, document: u32, term: &QueryTerm) -> bool {
-        let list = &self.postings[term.term as usize].list[..term.documents];
+        let list = &self.postings[term.term as usize].list()[..term.documents];
         list.binary_search_by_key(&document, |posting| posting.document()).is_ok()
     }
-}
-
-fn add(postings: &mut Vec<Postings>, term: u32, document: u32, frequency: u32) {
-    if document >= MAX_DOCUMENTS {
-        return;
-    }
-    let at = term as usize;
-    if at >= postings.len() {
-        postings.resize_with(at + 1, Postings::default);
-    }
-    postings[at].add(document, frequency);
 }
 
 /// What the length of a document makes of the frequency of its words (BM25).

@@ -8,11 +8,13 @@
 //!
 //! - `tokenize`, with `fold` for Unicode and `words` for stems and empty words: text to words;
 //! - `lexicon`: words to numbers;
-//! - `lexical`: the inverted index, and how well documents meet a need (BM25), whose words `query` chooses;
+//! - `reading`: a document read, which many threads do at once, ready to be entered;
+//! - `lexical`: the inverted index, made of `postings`, and how well documents meet a need (BM25), whose words `query` chooses;
 //! - `wordpiece`, `embed`: text to a direction, by the built-in model; `vectors`: how near directions are to another;
 //! - `sessions`: what was said next to what;
 //! - `closeness`: words, meaning and neighbours together;
 //! - `score`: the factors of a candidate and their weighted sum; `weights` holds every chosen number;
+//! - `shortlist`: the best of very many documents without a close look at each;
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
 //! - `summarize`: a text's most informative sentences for a need.
@@ -23,8 +25,8 @@
 //! part what is equally close; without one the need is role and interests, and importance and newness weigh as much.
 //!
 //! To add a factor (the task): give it a field in [`Factors`] and a weight in both tables of `weights`, compute its
-//! value in `View::about` from what `View` was given, and give it its phrase in `reason`. What must be computed for
-//! all candidates at once belongs into `View`, as a column by document.
+//! value in `View::about` from what `View` was given, and give it its phrase in `reason`. In a large Field only a short
+//! list is scored: what a factor favours must be among [`Pool::favoured`], or in the estimate of `shortlist`.
 //!
 //! Text of any length and kind is taken: words are cut at 64 bytes, a document gives at most 8,192 distinct terms,
 //! a need at most 64, and the meaning of a text is that of its first 16 KiB.
@@ -35,6 +37,7 @@ mod embed;
 mod fold;
 mod lexical;
 mod lexicon;
+mod postings;
 mod query;
 mod reading;
 mod reason;

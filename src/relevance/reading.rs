@@ -8,8 +8,9 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::relevance::embed::Embedder;
-use crate::relevance::lexical::{Document, MAX_TERMS_A_DOCUMENT, Posting};
+use crate::relevance::lexical::{Document, MAX_TERMS_A_DOCUMENT};
 use crate::relevance::lexicon::{Cache, Lexicon, Names};
+use crate::relevance::postings::Posting;
 use crate::relevance::tokenize::Tokenizer;
 use crate::relevance::vectors::Vector;
 use crate::relevance::weights::{FIELD, MEANT};

@@ -37,12 +37,12 @@ const MEASURED_WHOLE: u32 = 16 * 1024;
 /// As long as so few are asked for, each one's words are looked up by themselves.
 const FEW: u32 = 512;
 /// Documents estimated in one go.
-const BLOCK: usize = 512;
+const BLOCK: usize = 2 * 1024;
 /// Of the newest documents each one's age is known to the estimate; of older ones that of their block.
 const NEWEST: u32 = 1024;
 /// Documents whose meaning is measured: one in so many, but not fewer than [`MEASURED_LEAST`].
 const MEASURED_SHARE: u32 = 128;
-const MEASURED_LEAST: usize = 4 * 1024;
+const MEASURED_LEAST: usize = 2 * 1024;
 /// And not fewer than this for each unit asked for.
 const MEASURED_EACH: usize = 64;
 /// Documents that are scored for each unit asked for, and at least.
@@ -260,7 +260,8 @@ fn measured(view: &View<'_>, guesses: &[Guess]) -> Vec<Guess> {
     let index = view.index;
     let mut near = vec![0.0; guesses.len()];
     if let Some(asked) = view.closeness.asked() {
-        index.vectors().nearnesses(asked, &mut guesses.iter().map(|guess| guess.document), &mut near);
+        let documents: Vec<u32> = guesses.iter().map(|guess| guess.document).collect();
+        index.vectors().nearnesses(asked, &documents, &mut near);
     }
     let again = |(guess, near): (&Guess, f32)| {
         let lexical = match view.closeness.words() {

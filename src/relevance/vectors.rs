@@ -84,6 +84,11 @@ struct Chunk {
     signs: Vec<u64>,
 }
 
+/// Rows that are fetched from memory before the first of them is used.
+const AHEAD: usize = 32;
+/// Bytes that memory gives at a time.
+const CACHE_LINE: usize = 64;
+
 /// Bytes of a row before its steps.
 const SCALE: usize = size_of::<f32>();
 
@@ -134,36 +139,45 @@ impl Vectors {
 
     /// Whether a document points anywhere.
     pub fn points(&self, document: u32) -> bool {
-        let (chunk, at) = (document as usize / CHUNK, document as usize % CHUNK);
-        let rows = self.chunks.get(chunk).map_or(&[][..], |chunk| &chunk.rows);
-        let scale = rows.get(at * (SCALE + self.dimensions)..).and_then(|row| row.first_chunk::<SCALE>());
+        let scale = self.row(document).and_then(|row| row.first_chunk::<SCALE>());
         scale.is_some_and(|scale| scale.iter().any(|byte| *byte != 0))
     }
 
     /// How near a document points to what is asked: their cosine, 0 where they point apart or nowhere.
     pub fn nearness(&self, asked: &Asked, document: u32) -> f32 {
         let mut near = [0.0];
-        self.nearnesses(asked, &mut std::iter::once(document), &mut near);
+        self.nearnesses(asked, &[document], &mut near);
         near[0]
     }
 
     /// The same of many documents; best in their order.
-    pub fn nearnesses(&self, asked: &Asked, documents: &mut dyn Iterator<Item = u32>, near: &mut [f32]) {
-        let row_bytes = SCALE + self.dimensions;
-        let nearest = |(document, near): (u32, &mut f32)| {
-            let (chunk, at) = (document as usize / CHUNK, document as usize % CHUNK);
-            let rows = self.chunks.get(chunk).map_or(&[][..], |chunk| &chunk.rows);
-            let row = rows.get(at * row_bytes..).and_then(|rows| rows.get(..row_bytes));
-            *near = 0.0;
-            if let Some((scale, steps)) = row.and_then(|row| row.split_first_chunk())
-                && asked.steps.len() == steps.len()
-            {
-                let scale = f32::from_le_bytes(scale.map(i8::cast_unsigned));
-                let dot = Arch::new().dispatch(Dot { steps, asked: &asked.steps });
-                *near = (dot as f32 * (scale / ASKED_LENGTH)).clamp(0.0, 1.0);
+    pub fn nearnesses(&self, asked: &Asked, documents: &[u32], near: &mut [f32]) {
+        for (documents, near) in documents.chunks(AHEAD).zip(near.chunks_mut(AHEAD)) {
+            // Rows lie far apart: asked for one after the other, each would be waited for.
+            let touch = |row: &[i8]| row.iter().step_by(CACHE_LINE).fold(0, |all, byte| all ^ byte);
+            let touched = documents.iter().filter_map(|document| self.row(*document)).map(touch);
+            std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+            for (document, near) in documents.iter().zip(near) {
+                *near = self.row(*document).map_or(0.0, |row| self.near(asked, row));
             }
-        };
-        documents.zip(near).for_each(nearest);
+        }
+    }
+
+    /// A document's row: its scale's bytes, then its steps.
+    fn row(&self, document: u32) -> Option<&[i8]> {
+        let (chunk, at) = (document as usize / CHUNK, document as usize % CHUNK);
+        let row_bytes = SCALE + self.dimensions;
+        self.chunks.get(chunk)?.rows.get(at * row_bytes..)?.get(..row_bytes)
+    }
+
+    fn near(&self, asked: &Asked, row: &[i8]) -> f32 {
+        let Some((scale, steps)) = row.split_first_chunk::<SCALE>() else { return 0.0 };
+        if asked.steps.len() != steps.len() {
+            return 0.0;
+        }
+        let scale = f32::from_le_bytes(scale.map(i8::cast_unsigned));
+        let dot = Arch::new().dispatch(Dot { steps, asked: &asked.steps });
+        (dot as f32 * (scale / ASKED_LENGTH)).clamp(0.0, 1.0)
     }
 
     /// How many signs each of the documents from `first` on differs in from what is asked; one for each of `apart`.
@@ -273,7 +287,8 @@ mod tests {
 
     fn all_near(vectors: &Vectors, asked: &[f32], count: u32) -> Vec<f32> {
         let mut near = vec![9.0; count as usize];
-        vectors.nearnesses(&Asked::new(asked).unwrap(), &mut (0..count), &mut near);
+        let documents: Vec<u32> = (0..count).collect();
+        vectors.nearnesses(&Asked::new(asked).unwrap(), &documents, &mut near);
         near
     }
 
