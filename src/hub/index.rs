@@ -122,11 +122,7 @@ impl SharedIndex {
         if self.meaning != Meaning::BuiltIn {
             return false;
         }
-        let places: Vec<u32> = {
-            let mut turn = self.turn();
-            let count = turn.missing.len().min(BEHIND);
-            turn.missing.drain(..count).collect()
-        };
+        let places = self.missing_places(BEHIND);
         let of = |place: &u32| world.timeline.get(*place as usize).map(|(_, no)| world.slot(*no));
         let known: Vec<(u32, &Slot)> =
             places.iter().filter_map(|place| of(place).map(|slot| (*place, slot))).collect();
@@ -165,10 +161,7 @@ impl SharedIndex {
 
     /// Units that were entered without a vector, with their texts; they are missing no more until given back.
     pub fn take_missing(&self, world: &World, most: usize) -> Vec<(u32, String)> {
-        let mut turn = self.turn();
-        let count = turn.missing.len().min(most);
-        let places: Vec<u32> = turn.missing.drain(..count).collect();
-        drop(turn);
+        let places = self.missing_places(most);
         let (known, unknown): (Vec<u32>, Vec<u32>) =
             places.into_iter().partition(|place| (*place as usize) < world.timeline.len());
         self.give_back(unknown.into_iter());
@@ -177,6 +170,25 @@ impl SharedIndex {
             (place, embedded_text(&document(slot)))
         };
         known.into_iter().map(text).collect()
+    }
+
+    /// Takes out places of units without a vector; none as long as the file may have it.
+    fn missing_places(&self, most: usize) -> Vec<u32> {
+        let mut turn = self.turn();
+        if turn.keeper.is_reading() {
+            return Vec::new();
+        }
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let mut places = Vec::new();
+        while places.len() < most
+            && let Some(place) = turn.missing.pop_front()
+        {
+            // The file may have had it after all.
+            if !index.has_vector(place) {
+                places.push(place);
+            }
+        }
+        places
     }
 
     /// Takes back what could not be embedded.
@@ -214,9 +226,8 @@ impl SharedIndex {
 
     /// Follows for one turn.
     fn step(&self, world: &World, start: usize, turn: &mut Follower) {
-        let missing = world.timeline.len() - start;
-        let at_once = missing <= EMBEDDED_AT_ONCE;
-        let mut room = if at_once { STEP_BYTES } else { LONG_STEP_BYTES };
+        let few = world.timeline.len() - start <= EMBEDDED_AT_ONCE;
+        let mut room = if few { STEP_BYTES } else { LONG_STEP_BYTES };
         let mut slots: Vec<&Slot> = Vec::new();
         for (_, no) in &world.timeline.skip(start) {
             let slot = world.slot(*no);
@@ -227,10 +238,16 @@ impl SharedIndex {
             }
         }
         let mut late = Vec::new();
-        let kept: Vec<Option<Vector>> = match self.meaning {
+        let mut kept: Vec<Option<Vector>> = match self.meaning {
             Meaning::Nothing => slots.iter().map(|_| None).collect(),
             _ => slots.iter().map(|slot| turn.keeper.take(world, slot, &mut late)).collect(),
         };
+        late.retain(|(place, vector)| {
+            let own = (*place as usize).checked_sub(start).and_then(|at| kept.get_mut(at));
+            own.map(|own| *own = Some(vector.clone())).is_none()
+        });
+        // While the file may still have its vector, no unit is embedded again.
+        let at_once = few && !turn.keeper.is_reading();
         let mut readings = self.read(&slots, &kept, at_once, &mut turn.reader);
         if matches!(self.meaning, Meaning::Given { .. }) {
             for ((slot, kept), reading) in slots.iter().zip(&kept).zip(&mut readings) {

@@ -216,3 +216,33 @@ async fn the_file_of_a_copy_of_another_log_is_not_believed() {
     let log = SqliteLog::open(&one.path().join("default"), Default::default());
     assert!(log.is_ok());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_that_were_kept_late_are_not_made_again() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 30).await;
+    let before = scores(&hub, "a").await;
+    hub.stop().await;
+    drop(hub);
+    let mut records = kept_in_time(home.path(), 30).await;
+    // As where many units were entered at once: those of the middle came last, the first ones before them.
+    records.rotate_left(10);
+    let (jobs, thread) = vector_file::spawn_writer("test", path(home.path())).unwrap();
+    jobs.send(vector_file::Job::Begin { belonging: belonging(home.path()), keep: 0 }).unwrap();
+    jobs.send(vector_file::Job::Append(records.clone())).unwrap();
+    drop(jobs);
+    thread.join().unwrap();
+    for id in ["b", "c"] {
+        let hub = Hub::start(config(home.path())).await.unwrap();
+        let began = Instant::now();
+        while scores(&hub, &format!("{id}-{:?}", began.elapsed())).await != before {
+            assert!(began.elapsed() < PATIENCE);
+        }
+        record(&hub, 0, 1).await;
+        hub.stop().await;
+        drop(hub);
+        assert_eq!(kept(home.path()).unwrap(), records, "{id}");
+    }
+}

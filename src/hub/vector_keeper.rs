@@ -90,6 +90,11 @@ impl VectorKeeper {
         late
     }
 
+    /// Whether the file may still give vectors: what is missing must not be made before it has given all.
+    pub fn is_reading(&self) -> bool {
+        matches!(self.stage, Stage::Reading { .. })
+    }
+
     /// Has records written that the file does not hold.
     pub fn keep(&mut self, records: impl Iterator<Item = Record>) {
         if self.jobs.is_none() {
