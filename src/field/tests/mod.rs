@@ -192,7 +192,8 @@ impl Stage {
         let world = &self.state.world;
         match &read.query {
             Query::Attune(request) => {
-                let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                let selection =
+                    select(world, &self.index, &self.policy, read.epoch, read.asker, request, &read.embedded);
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
