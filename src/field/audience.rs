@@ -300,6 +300,8 @@ pub struct Listener {
     events: EventSet,
     /// Epoch of the entry, or of the state, that says so: earlier entries change nothing about it.
     since: u64,
+    /// Whether the subscription is the Field's, which its agent can change and end by SUBSCRIBE.
+    kept: bool,
 }
 
 /// What an entry means for a listener.
@@ -319,13 +321,18 @@ impl Listener {
     /// An agent's subscription, as it is known since an epoch.
     pub fn new(agent: Arc<str>, subscription: Arc<Subscription>, since: u64) -> Self {
         let events = subscription.events.iter().copied().collect();
-        Self { agent: Some(agent), subscription, events, since }
+        Self { agent: Some(agent), subscription, events, since, kept: true }
+    }
+
+    /// An agent that listens for as long as it likes, without a subscription in the Field.
+    pub fn passing(agent: Arc<str>, subscription: Arc<Subscription>, since: u64) -> Self {
+        Self { kept: false, ..Self::new(agent, subscription, since) }
     }
 
     /// Somebody who watches on behalf of no agent.
     pub fn observer(subscription: Arc<Subscription>) -> Self {
         let events = subscription.events.iter().copied().collect();
-        Self { agent: None, subscription, events, since: u64::MAX }
+        Self { agent: None, subscription, events, since: u64::MAX, kept: false }
     }
 
     /// The same without a pause between notifications, for who looks at a pace of its own.
@@ -351,12 +358,12 @@ impl Listener {
         let mut turn = Turn::None;
         for event in &entry.events {
             match event {
-                Event::Subscribed { subscription } if subscription.id == self.subscription.id => {
+                Event::Subscribed { subscription } if self.is_own(&entry.agent_id, &subscription.id) => {
                     self.subscription = Arc::clone(subscription);
                     self.events = subscription.events.iter().copied().collect();
                     turn = Turn::Changed;
                 }
-                Event::Unsubscribed { subscription_id } if *subscription_id == self.subscription.id => {
+                Event::Unsubscribed { subscription_id } if self.is_own(&entry.agent_id, subscription_id) => {
                     return Turn::Ended;
                 }
                 Event::Deregistered { agent: left } if left == agent => return Turn::Ended,
@@ -367,6 +374,11 @@ impl Listener {
         turn
     }
 
+    /// Whether an agent's words about a subscription are about this one.
+    fn is_own(&self, agent: &str, subscription: &str) -> bool {
+        self.kept && self.agent.as_deref() == Some(agent) && *self.subscription.id == *subscription
+    }
+
     /// Whether the listener is told of this, relevance aside: what it asked for, but its own doings only where they
     /// touch a conflict of its units.
     pub fn hears(&self, notice: &Notice) -> bool {
@@ -374,8 +386,8 @@ impl Listener {
             return false;
         }
         let Some(agent) = &self.agent else { return true };
-        let conflict = matches!(notice.subject, Subject::Conflict { .. });
-        notice.actor != *agent || conflict && notice.concerns_author(agent)
+        let excepted = matches!(notice.event, EventName::ConflictDetected | EventName::ConflictResolved);
+        notice.actor != *agent || excepted && notice.concerns_author(agent)
     }
 
     /// Whether the listener has to do something about it. `interested`: whether a unit is about one of its interests.

@@ -455,6 +455,8 @@ impl Actor {
     fn release_ready(&mut self) {
         while let Some(waiting) = self.waiting.pop_ready(self.durable, self.reserved) {
             self.shown = self.shown.max(waiting.shows);
+            // First the clock, then the reply: whoever has the reply finds the clock there.
+            self.parts.published.clock.store(self.shown, Ordering::Release);
             match waiting.then {
                 Then::Answer(Answer { outcome: Err(refusal), .. }) => {
                     let _ = waiting.to.send(Answer { epoch: self.shown, outcome: Err(refusal) });
@@ -464,7 +466,6 @@ impl Actor {
                 then => self.parts.reads.spawn(then, waiting.to),
             }
         }
-        self.parts.published.clock.store(self.shown, Ordering::Release);
     }
 
     fn publish(&mut self) {

@@ -40,7 +40,8 @@ impl Bell {
         std::mem::take(&mut *self.direct.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn look(&self, agent: &Arc<str>, after: u64) {
+    /// Notes that an agent is to be told something without a subscription, which stands after an epoch.
+    pub fn look(&self, agent: &Arc<str>, after: u64) {
         // The earlier one stays: what comes after it is found on the way.
         self.direct.lock().unwrap_or_else(PoisonError::into_inner).entry(Arc::clone(agent)).or_insert(after);
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::actor::Published;
 use super::bells::Bells;
@@ -52,6 +52,8 @@ pub(super) struct Feed {
     head: watch::Sender<u64>,
     /// By the epoch after which they begin, the one used last at the end.
     pages: Mutex<VecDeque<(u64, Reading)>>,
+    /// Leave to read a page.
+    turns: Arc<Semaphore>,
     reads: Arc<Reads>,
     published: Arc<Published>,
     pub bells: Arc<Bells>,
@@ -65,6 +67,32 @@ struct Recent {
     head: u64,
     bytes: usize,
     operations: VecDeque<(Arc<Committed>, usize)>,
+    /// The connections that asked for what is no longer here, by epoch.
+    origins: VecDeque<(u64, u64)>,
+}
+
+impl Recent {
+    fn starting_at(head: u64) -> Self {
+        Self { from: head, head, bytes: 0, operations: VecDeque::new(), origins: VecDeque::new() }
+    }
+
+    /// Lets go of the oldest operation.
+    fn forget_oldest(&mut self) {
+        let Some((oldest, bytes)) = self.operations.pop_front() else { return };
+        self.from = oldest.epoch();
+        self.bytes -= bytes;
+        if let Some(origin) = oldest.origin {
+            self.origins.push_back((oldest.epoch(), origin));
+            if self.origins.len() > ORIGINS_MAX {
+                self.origins.pop_front();
+            }
+        }
+    }
+
+    fn origins_after(&self, epoch: u64) -> Vec<(u64, u64)> {
+        let first = self.origins.partition_point(|(known, _)| *known <= epoch);
+        self.origins.range(first..).copied().collect()
+    }
 }
 
 /// Operations in order, and how far they are all that there are.
@@ -85,7 +113,15 @@ pub(super) enum After {
     InLog,
 }
 
-/// A page of the log, being read or read. It is read to the end whether or not somebody still waits for it.
+/// Pages that are read at the same time; each takes a connection to the log.
+const READING_AT_ONCE: usize = 2;
+/// How many times the pages that are kept may be waited for at the same time.
+const READINGS_MAX: usize = 8;
+
+/// Operations that have left memory while their replies may still be on their way, and who asked for them.
+const ORIGINS_MAX: usize = 32 * 1024;
+
+/// A page of the log, being read or read.
 type Reading = Shared<BoxFuture<'static, Result<Stretch, Arc<LogError>>>>;
 
 /// An operation that the actor hands over: its entry, and the connection that asked for it.
@@ -97,9 +133,10 @@ impl Feed {
         let head = published.view.load().world().last_epoch;
         Self {
             bounds,
-            recent: RwLock::new(Recent { from: head, head, bytes: 0, operations: VecDeque::new() }),
+            recent: RwLock::new(Recent::starting_at(head)),
             head: watch::Sender::new(head),
             pages: Mutex::default(),
+            turns: Arc::new(Semaphore::new(READING_AT_ONCE)),
             reads,
             published,
             bells: Arc::default(),
@@ -123,7 +160,11 @@ impl Feed {
             let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
             recent.operations.back().map(|(last, _)| Arc::clone(last)).filter(|last| last.epoch() >= clock)
         };
-        let Some(last) = last else { return Cursor::new(clock, 0) };
+        let Some(last) = last else {
+            // An operation whose reply is out may be on its way here: none of it is after now.
+            let on_its_way = self.published.view.load().world().last_epoch == clock && self.head() < clock;
+            return Cursor::new(clock, if on_its_way { u32::MAX } else { 0 });
+        };
         let told = last.told(|| self.world()).len();
         Cursor::new(last.epoch(), told.saturating_sub(1) as u32)
     }
@@ -140,13 +181,14 @@ impl Feed {
         }
         if expected != head {
             // What the log holds was read back: it may have more than was handed over.
-            *recent = Recent { from: head, head, bytes: 0, operations: VecDeque::new() };
+            while !recent.operations.is_empty() {
+                recent.forget_oldest();
+            }
+            recent.from = head;
         }
         recent.head = head;
         while recent.operations.len() > self.bounds.operations || recent.bytes > self.bounds.bytes {
-            let Some((oldest, bytes)) = recent.operations.pop_front() else { break };
-            recent.from = oldest.epoch();
-            recent.bytes -= bytes;
+            recent.forget_oldest();
         }
         drop(recent);
         self.head.send_replace(head);
@@ -169,26 +211,50 @@ impl Feed {
         After::Here(Stretch { operations, through: if all { recent.head } else { last } })
     }
 
+    /// Whether a conflict was resolved after an epoch, as far as that is known without the log.
+    pub fn may_have_resolved_since(&self, epoch: u64) -> bool {
+        match self.after(epoch, usize::MAX) {
+            After::Nothing => false,
+            After::InLog => true,
+            After::Here(stretch) => {
+                let resolved = |one: &Arc<Committed>| one.announced.contains(EventName::ConflictResolved);
+                stretch.operations.iter().any(resolved)
+            }
+        }
+    }
+
     /// A page of the log that goes on after an epoch; it may begin earlier. Whoever asks for the same page while it
-    /// is read gets that one.
+    /// is read gets that one. `goes_on`: the last page ended exactly there.
     ///
     /// # Errors
     /// A log that cannot be read.
-    pub async fn page(&self, epoch: u64) -> Result<Stretch, Arc<LogError>> {
-        let mut after = epoch - epoch % self.bounds.page_epochs;
-        loop {
-            let outcome = self.reading(after).await;
-            if outcome.is_err() {
-                // The next to come tries again.
-                self.pages().retain(|(known, _)| *known != after);
-            }
-            let stretch = outcome?;
-            if stretch.through > epoch {
-                return Ok(stretch);
-            }
-            // The page ended early.
-            after = stretch.through;
+    pub async fn page(&self, epoch: u64, goes_on: bool) -> Result<Stretch, Arc<LogError>> {
+        let boundary = epoch - epoch % self.bounds.page_epochs;
+        let covering = self.covering(epoch);
+        let stretch = self.finished(covering.unwrap_or(if goes_on { epoch } else { boundary })).await?;
+        if stretch.through > epoch {
+            return Ok(stretch);
         }
+        // That one ended early: from its boundary on there are too many bytes to walk through them.
+        self.finished(epoch).await
+    }
+
+    /// Where a page begins that is read already and has what comes after an epoch.
+    fn covering(&self, epoch: u64) -> Option<u64> {
+        let covers = |(after, reading): &&(u64, Reading)| {
+            let through = || reading.peek().and_then(|read| read.as_ref().ok()).map(|read| read.through);
+            *after <= epoch && through().is_some_and(|through| through > epoch)
+        };
+        self.pages().iter().find(covers).map(|(after, _)| *after)
+    }
+
+    async fn finished(&self, after: u64) -> Result<Stretch, Arc<LogError>> {
+        let outcome = self.reading(after).await;
+        if outcome.is_err() {
+            // The next to come tries again.
+            self.pages().retain(|(known, _)| *known != after);
+        }
+        outcome
     }
 
     fn pages(&self) -> MutexGuard<'_, VecDeque<(u64, Reading)>> {
@@ -203,19 +269,31 @@ impl Feed {
             None => self.read(after),
         };
         if pages.len() >= self.bounds.pages {
-            pages.pop_front();
+            // One that is still read is waited for by somebody.
+            let idle = pages.iter().position(|(_, reading)| reading.peek().is_some());
+            if idle.is_some() || pages.len() >= READINGS_MAX * self.bounds.pages {
+                pages.remove(idle.unwrap_or(0));
+            }
         }
         pages.push_back((after, reading.clone()));
         reading
     }
 
-    /// Begins to read a page, up to the end of its range or of the log.
+    /// Begins to read a page, up to the end of its range or to what is kept in memory.
     fn read(&self, after: u64) -> Reading {
         let Bounds { page_epochs, page_bytes, .. } = self.bounds;
-        let end = (after - after % page_epochs + page_epochs).min(self.head());
-        let reads = Arc::clone(&self.reads);
-        let scan = move || reads.with_reader(|reader| scan(reader, after, end, page_bytes));
-        let task = tokio::task::spawn_blocking(scan);
+        let (from, origins) = {
+            let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+            (recent.from, recent.origins_after(after))
+        };
+        let end = (after - after % page_epochs + page_epochs).min(from);
+        let (reads, turns) = (Arc::clone(&self.reads), Arc::clone(&self.turns));
+        // A task of its own: it is read to the end whether or not somebody still waits for it.
+        let task = tokio::spawn(async move {
+            let _turn = turns.acquire_owned().await;
+            let scan = move || reads.with_reader(|reader| scan(reader, after, end, page_bytes, &origins));
+            tokio::task::spawn_blocking(scan).await.unwrap_or(Err(LogError::Broken))
+        });
         async move { task.await.unwrap_or(Err(LogError::Broken)).map_err(Arc::new) }.boxed().shared()
     }
 
@@ -291,12 +369,14 @@ impl std::fmt::Debug for Feed {
     }
 }
 
-/// Reads the operations after an epoch, up to `end`, fewer where they come to more than `page_bytes`.
+/// Reads the operations after an epoch, up to `end`, fewer where they come to more than `page_bytes`. `origins`: who
+/// asked for which, as far as that is known.
 fn scan(
     reader: &dyn crate::log::LogReader,
     after: u64,
     end: u64,
     page_bytes: usize,
+    origins: &[(u64, u64)],
 ) -> Result<Stretch, LogError> {
     let mut operations = Vec::new();
     let (mut bytes, mut through, mut fault) = (0, end, None);
@@ -305,7 +385,11 @@ fn scan(
             return ControlFlow::Break(());
         }
         match Entry::from_json(body) {
-            Ok(entry) => operations.push(Arc::new(Committed::new(Arc::new(entry), None))),
+            Ok(entry) => {
+                let known = origins.binary_search_by_key(&epoch, |(epoch, _)| *epoch);
+                let origin = known.ok().map(|at| origins[at].1);
+                operations.push(Arc::new(Committed::new(Arc::new(entry), origin)));
+            }
             Err(error) => {
                 fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
                 return ControlFlow::Break(());

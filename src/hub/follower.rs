@@ -17,6 +17,8 @@ use crate::protocol::{Cursor, EventName, EventSet};
 
 /// Operations that are taken at a time.
 const STRIDE: usize = 64;
+/// Operations and notices that are gone through before others have their turn: what nobody is told of takes time too.
+const LOOKS: usize = 64;
 
 /// One subscription on its way.
 pub(super) struct Follower {
@@ -29,6 +31,10 @@ pub(super) struct Follower {
     /// Every operation up to this epoch was passed.
     passed: u64,
     taken: Option<Taken>,
+    /// Where the last page of the log ended.
+    page_end: Option<u64>,
+    /// Not before then the log is read again.
+    reads_again: Option<Instant>,
     debounce: Option<Debounce<Push>>,
     /// The place after which it listens for resolved conflicts, if it does.
     resolved_after: Option<Cursor>,
@@ -64,8 +70,10 @@ pub(super) enum Step {
     Push(Push),
     /// Nothing, until the bell rings or that time has come.
     Wait(Option<Instant>),
-    /// What stands in the log after this epoch.
-    Fetch(u64),
+    /// What stands in the log after this epoch; where it goes on, the last page ended exactly there.
+    Fetch { after: u64, goes_on: bool },
+    /// More, once others had their turn.
+    Again,
     /// Nothing before something else: the reply to an operation of the reader's own connection, or another follower.
     Hold,
     /// Nothing any more.
@@ -105,6 +113,8 @@ impl Follower {
             place,
             passed,
             taken: None,
+            page_end: None,
+            reads_again: None,
             debounce,
             resolved_after,
             waits: false,
@@ -127,8 +137,18 @@ impl Follower {
         self.debounce.as_ref().and_then(Debounce::safe).unwrap_or(self.place)
     }
 
-    /// Puts operations at hand.
-    pub fn give(&mut self, stretch: Stretch) {
+    /// Puts a page of the log at hand.
+    pub fn give_page(&mut self, page: Stretch) {
+        (self.page_end, self.reads_again) = (Some(page.through), None);
+        self.give(page);
+    }
+
+    /// The log could not be read; it is left in peace until then.
+    pub fn read_again_at(&mut self, then: Instant) {
+        self.reads_again = Some(then);
+    }
+
+    fn give(&mut self, stretch: Stretch) {
         self.waits = false;
         self.taken = Some(Taken { stretch, operation: 0, notice: 0, noted: false });
     }
@@ -166,7 +186,7 @@ impl Follower {
             return Step::Push(push);
         }
         let due = |this: &Self| this.debounce.as_ref().and_then(Debounce::next);
-        loop {
+        for _ in 0..LOOKS {
             let Some(taken) = self.taken.as_mut() else {
                 match feed.after(self.passed, STRIDE) {
                     After::Here(stretch) => self.give(stretch),
@@ -176,7 +196,11 @@ impl Follower {
                     }
                     After::InLog => {
                         self.waits = false;
-                        return Step::Fetch(self.passed);
+                        if let Some(then) = self.reads_again.filter(|then| *then > now) {
+                            return Step::Wait(due(self).into_iter().chain([then]).min());
+                        }
+                        let goes_on = self.page_end == Some(self.passed);
+                        return Step::Fetch { after: self.passed, goes_on };
                     }
                 }
                 continue;
@@ -201,11 +225,11 @@ impl Follower {
                 self.ended = true;
                 return Step::Ended;
             }
-            match self.advance(feed, &operation, now, &heard) {
-                Some(step) => return step,
-                None => continue,
+            if let Some(step) = self.advance(feed, &operation, now, &heard) {
+                return step;
             }
         }
+        Step::Again
     }
 
     /// The next push out of one operation; `None` when it is done with, or nothing of this notice is to be told.

@@ -68,6 +68,6 @@ impl Field {
         let world = self.feed().world();
         let record = world.agent(world.agent_no(agent)?);
         let agent = record.is_active().then(|| Arc::clone(&record.agent.id))?;
-        Some(Listener::new(agent, Arc::new(subscription), world.last_epoch))
+        Some(Listener::passing(agent, Arc::new(subscription), world.last_epoch))
     }
 }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::time::Instant;
 
 use super::bells::Hung;
-use super::feed::Feed;
+use super::feed::{Feed, Stretch};
 use super::follower::{Follower, Gate, Heard, Step};
 use super::push::Push;
 use crate::field::Listener;
+use crate::log::LogError;
 use crate::protocol::{Cursor, DIRECT, EventName, EventSet, Subscription};
 
 /// How long to wait before a log that could not be read is tried again.
@@ -23,6 +25,8 @@ pub struct Outbox {
     /// Whose turn it is.
     turn: usize,
     gate: Gate,
+    /// What had happened when it was made.
+    began: u64,
     /// Whether authors hear of resolved conflicts without a subscription.
     direct: bool,
     /// Everything that was pushed, or passed by, stands at or before this place.
@@ -32,7 +36,15 @@ pub struct Outbox {
 /// What the followers together come to.
 enum Round {
     Push(Push),
-    Fetch(usize, u64),
+    /// Nothing at hand, but there is more to look at.
+    Again,
+    /// Nothing at hand; a follower needs this page of the log.
+    Fetch {
+        at: usize,
+        after: u64,
+        goes_on: bool,
+        until: Option<Instant>,
+    },
     Wait(Option<Instant>),
 }
 
@@ -47,14 +59,29 @@ impl Outbox {
     /// their replies only, and its agents are told of their resolved conflicts.
     pub(super) fn new(feed: Arc<Feed>, connection: Option<u64>) -> Self {
         let hung = feed.bells.hang();
-        let gate = Gate { connection, replied: 0 };
-        Self { feed, hung, followers: Vec::new(), turn: 0, gate, direct: connection.is_some(), ended: None }
+        let (gate, began) = (Gate { connection, replied: 0 }, feed.head());
+        Self {
+            feed,
+            hung,
+            followers: Vec::new(),
+            turn: 0,
+            gate,
+            began,
+            direct: connection.is_some(),
+            ended: None,
+        }
     }
 
-    /// An agent has spoken over the connection: it is told what concerns it alone.
-    pub fn speaks(&mut self, agent: &str) {
+    /// An agent has spoken over the connection, first at this epoch: it is told what concerns it alone from then on,
+    /// also of what happened while the reply was on its way.
+    pub fn speaks(&mut self, agent: &str, epoch: u64) {
         if !self.hung.hears(agent) {
+            let since = epoch.max(self.began);
             self.hung.hear(&Arc::from(agent));
+            // Heard of from now on; what came before rang for nobody here.
+            if self.feed.may_have_resolved_since(since) {
+                self.hung.bell().look(&Arc::from(agent), since);
+            }
         }
     }
 
@@ -111,22 +138,21 @@ impl Outbox {
         loop {
             match self.round() {
                 Round::Push(push) => return Some(push),
-                Round::Fetch(at, epoch) => match self.feed.page(epoch).await {
-                    Ok(stretch) => self.followers[at].give(stretch),
-                    Err(error) => {
-                        tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
-                        tokio::time::sleep(LOG_PAUSE).await;
-                    }
-                },
+                Round::Again => tokio::task::yield_now().await,
+                Round::Fetch { at, after, goes_on, until } => {
+                    let page = tokio::select! {
+                        page = self.feed.page(after, goes_on) => page,
+                        // Others may have something meanwhile.
+                        () = self.hung.bell().rung() => continue,
+                        () = due(until) => continue,
+                    };
+                    self.take_page(at, page);
+                }
                 Round::Wait(_) if self.followers.is_empty() && !self.direct => return None,
                 Round::Wait(until) => {
-                    let rung = self.hung.bell().rung();
-                    match until {
-                        None => rung.await,
-                        Some(until) => {
-                            // Whichever comes first.
-                            let _ = tokio::time::timeout_at(until, rung).await;
-                        }
+                    tokio::select! {
+                        () = self.hung.bell().rung() => {}
+                        () = due(until) => {}
                     }
                 }
             }
@@ -137,8 +163,38 @@ impl Outbox {
     pub fn ready(&mut self) -> Option<Push> {
         match self.round() {
             Round::Push(push) => Some(push),
-            Round::Fetch(..) | Round::Wait(_) => None,
+            Round::Again | Round::Fetch { .. } | Round::Wait(_) => None,
         }
+    }
+
+    /// The next push of what there is already, in memory or in the log; nothing once everything was looked at.
+    pub async fn present(&mut self) -> Option<Push> {
+        loop {
+            match self.round() {
+                Round::Push(push) => return Some(push),
+                Round::Again => tokio::task::yield_now().await,
+                Round::Fetch { at, after, goes_on, .. } => {
+                    let page = self.feed.page(after, goes_on).await;
+                    if !self.take_page(at, page) {
+                        return None;
+                    }
+                }
+                Round::Wait(_) => return None,
+            }
+        }
+    }
+
+    /// Gives a follower the page that it needs; false where the log could not be read.
+    fn take_page(&mut self, at: usize, page: Result<Stretch, Arc<LogError>>) -> bool {
+        match page {
+            Ok(page) => self.followers[at].give_page(page),
+            Err(error) => {
+                tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
+                self.followers[at].read_again_at((Instant::now() + LOG_PAUSE).into_std());
+                return false;
+            }
+        }
+        true
     }
 
     /// Lets each follower have its turn until one has something.
@@ -149,7 +205,7 @@ impl Outbox {
     }
 
     fn round_of(&mut self, now: Instant, again: bool) -> Round {
-        let (mut until, mut fetch, mut held) = (None::<Instant>, None, false);
+        let (mut until, mut fetch, mut held, mut more) = (None::<Instant>, None, false, false);
         let mut left = self.followers.len();
         while left > 0 {
             left -= 1;
@@ -157,7 +213,15 @@ impl Outbox {
             self.turn = at + 1;
             match self.turn_of(at, now) {
                 Step::Push(push) => return Round::Push(push),
-                Step::Fetch(epoch) => fetch = fetch.or(Some((at, epoch))),
+                // Begun at once, so that it comes along while others are told.
+                Step::Fetch { after, goes_on } => match self.feed.page(after, goes_on).now_or_never() {
+                    None => fetch = fetch.or(Some((at, after, goes_on))),
+                    Some(page) => {
+                        self.take_page(at, page);
+                        more = true;
+                    }
+                },
+                Step::Again => more = true,
                 Step::Wait(due) => until = until.into_iter().chain(due.map(Instant::from_std)).min(),
                 Step::Hold => held = held || is_direct_id(self.followers[at].listener()),
                 Step::Ended => {
@@ -174,7 +238,11 @@ impl Outbox {
             // What is told directly comes behind the subscriptions, which have all had their turn now.
             return self.round_of(now, false);
         }
-        fetch.map_or(Round::Wait(until), |(at, epoch)| Round::Fetch(at, epoch))
+        match fetch {
+            _ if more => Round::Again,
+            Some((at, after, goes_on)) => Round::Fetch { at, after, goes_on, until },
+            None => Round::Wait(until),
+        }
     }
 
     /// Passes over what rang for nobody here: a follower that waits need not look at it, however much it is.
@@ -245,7 +313,7 @@ impl Outbox {
                     debounce_ms: 0,
                     include_unit: false,
                 };
-                let listener = Listener::new(agent, Arc::new(subscription), after);
+                let listener = Listener::passing(agent, Arc::new(subscription), after);
                 self.followers.push(Follower::new(&self.feed, listener, Cursor::new(after, u32::MAX)));
             }
         }
@@ -273,4 +341,12 @@ fn is_direct_id(listener: &Listener) -> bool {
 
 fn is_direct(listener: &Listener, agent: &Arc<str>) -> bool {
     is_direct_id(listener) && listener.agent.as_ref() == Some(agent)
+}
+
+/// Resolves at that time; never without one.
+async fn due(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
 }

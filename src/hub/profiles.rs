@@ -1,7 +1,7 @@
 //! Who listens, as far as relevance goes: one profile for all who play the same role and care for the same, and each
 //! unit's relevance to it computed once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -11,6 +11,9 @@ use crate::relevance::Profile;
 
 /// Relevances that are remembered before the older half is forgotten: a few megabytes.
 const REMEMBERED: usize = 32 * 1024;
+
+/// Profiles that are kept though nobody listens with them at the moment.
+const LATEST: usize = 256;
 
 /// A role and interests.
 type Key = (Arc<str>, Box<[Box<str>]>);
@@ -27,6 +30,8 @@ pub(super) struct Profiles {
     meaning: bool,
     next: AtomicU64,
     known: Mutex<HashMap<Key, Weak<Known>>>,
+    /// The newest, so that who polls finds its own again.
+    latest: Mutex<VecDeque<Arc<Known>>>,
     scores: Mutex<Scores>,
 }
 
@@ -38,7 +43,13 @@ struct Scores {
 
 impl Profiles {
     pub fn new(meaning: bool) -> Self {
-        Self { meaning, next: AtomicU64::new(0), known: Mutex::default(), scores: Mutex::default() }
+        Self {
+            meaning,
+            next: AtomicU64::new(0),
+            known: Mutex::default(),
+            latest: Mutex::default(),
+            scores: Mutex::default(),
+        }
     }
 
     /// The profile of a role and interests.
@@ -56,6 +67,11 @@ impl Profiles {
         let profile = Profile::new(role, interests.iter().map(AsRef::as_ref), self.meaning);
         let profile = Arc::new(Known { number, profile });
         known.insert(key, Arc::downgrade(&profile));
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.push_back(Arc::clone(&profile));
+        if latest.len() > LATEST {
+            latest.pop_front();
+        }
         profile
     }
 

@@ -238,11 +238,20 @@ impl Streaming {
 /// What there is, or what comes within `wait`.
 async fn poll(hub: &Hub, mut outbox: Outbox, limit: usize, wait: Duration, debounced: bool) -> Response {
     let deadline = Instant::now() + wait;
+    // What there is comes at once, however long the log takes; the wait is for what is still to come.
     let first = tokio::select! {
         biased;
-        push = outbox.next() => push,
-        () = sleep_until(deadline) => None,
+        push = outbox.present() => push,
         () = closing(hub) => None,
+    };
+    let first = match first {
+        Some(push) => Some(push),
+        None => tokio::select! {
+            biased;
+            push = outbox.next() => push,
+            () = sleep_until(deadline) => None,
+            () = closing(hub) => None,
+        },
     };
     let mut pushes: Vec<Push> = Vec::new();
     let (mut texts, mut bytes) = (Vec::new(), 0);

@@ -390,9 +390,10 @@ impl Talk<'_> {
 
     /// What a reply that is written means for the pushes after it.
     fn follow_up(&self, outbox: &mut Outbox, address: &Address, answer: &Answer, subscribes: Option<bool>) {
-        let Ok(payload) = &answer.outcome else { return };
-        outbox.speaks(&address.agent_id);
+        // Also a refusal: everything that was asked for before it is replied to.
         outbox.replied(answer.epoch);
+        let Ok(payload) = &answer.outcome else { return };
+        outbox.speaks(&address.agent_id, answer.epoch);
         if let Some(resumes) = subscribes {
             self.field.attach(outbox, &address.agent_id, answer.epoch, payload, resumes);
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::random::step;
 use super::*;
-use crate::protocol::{EventName, EventSet, Mode, SYSTEM, Subscription};
+use crate::protocol::{Conflict, ConflictStatus, EventName, EventSet, Mode, SYSTEM, Subscription};
 use proptest::prelude::*;
 
 impl Stage {
@@ -281,7 +281,7 @@ fn differences(before: &World, after: &World, entry: &Entry) -> Vec<(u8, EventNa
             match slot.status {
                 UnitStatus::Superseded => all.push((2, EventName::MemorySuperseded, id)),
                 UnitStatus::Retracted => all.push((3, EventName::MemoryRetracted, id)),
-                UnitStatus::Contested => all.push((6, EventName::MemoryContested, id)),
+                UnitStatus::Contested => all.push((7, EventName::MemoryContested, id)),
                 _ => {}
             }
         }
@@ -291,8 +291,12 @@ fn differences(before: &World, after: &World, entry: &Entry) -> Vec<(u8, EventNa
         if then.is_none() {
             all.push((4, EventName::ConflictDetected, conflict.id.to_string()));
         }
+        let escalated = |conflict: &Conflict| conflict.status == ConflictStatus::Escalated;
+        if escalated(conflict) && !then.is_some_and(|then| escalated(then)) {
+            all.push((5, EventName::ConflictEscalated, conflict.id.to_string()));
+        }
         if !conflict.is_unresolved() && then.is_none_or(|then| then.is_unresolved()) {
-            all.push((5, EventName::ConflictResolved, conflict.id.to_string()));
+            all.push((6, EventName::ConflictResolved, conflict.id.to_string()));
         }
     }
     for record in &after.agents {
@@ -360,8 +364,9 @@ fn rank(event: EventName) -> u8 {
         EventName::MemorySuperseded => 2,
         EventName::MemoryRetracted => 3,
         EventName::ConflictDetected => 4,
-        EventName::ConflictResolved => 5,
-        EventName::MemoryContested => 6,
+        EventName::ConflictEscalated => 5,
+        EventName::ConflictResolved => 6,
+        EventName::MemoryContested => 7,
         _ => 0,
     }
 }

@@ -398,7 +398,7 @@ fn random_operations_bring_conflicts_to_every_end() {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     let mut met = std::collections::BTreeSet::new();
-    for _ in 0..60 {
+    for _ in 0..300 {
         let steps = prop::collection::vec(step(), 80).new_tree(&mut runner).unwrap().current();
         for conflict in &stage_after(&steps).state.world.conflicts {
             let by = conflict.resolution.as_ref().map_or("", |resolution| resolution.strategy.name());

@@ -74,11 +74,12 @@ fn every_event_of_the_specification_can_be_asked_for() {
         "memory.retracted",
         "memory.archived",
         "agent.left",
+        "conflict.escalated",
     ] {
         assert!(names.contains(&name), "{name}");
         stage.subscribe("ada", json!({ "events": [name] })).ok();
     }
-    assert_eq!((names.len(), stage.listed("ada").len()), (16, 16));
+    assert_eq!((names.len(), stage.listed("ada").len()), (17, 17));
 }
 
 #[test]

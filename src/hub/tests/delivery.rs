@@ -86,9 +86,9 @@ impl Line<'_> {
 
     /// What a door does once a reply is written.
     fn written(&mut self, agent: &str, operation: &str, payload: &Value, answer: &Answer) {
-        let Ok(reply) = &answer.outcome else { return };
-        self.outbox.speaks(agent);
         self.outbox.replied(answer.epoch);
+        let Ok(reply) = &answer.outcome else { return };
+        self.outbox.speaks(agent, answer.epoch);
         if operation == "SUBSCRIBE" && payload["action"] == "subscribe" {
             let resumes = payload["subscription"].get("resume_after").is_some();
             self.field.attach(&mut self.outbox, agent, answer.epoch, reply, resumes);

@@ -50,12 +50,14 @@ impl Way {
                 assert_eq!(push.cursor(), told(&push).0, "undebounced, it resumes at its own place");
                 self.told.push(told(&push));
             }
-            Step::Fetch(epoch) => {
-                let page = runtime().block_on(feed.page(epoch)).expect("memory can be read");
+            Step::Fetch { after, goes_on } => {
+                let reading = async { feed.page(after, goes_on).await };
+                let page = runtime().block_on(reading).expect("memory can be read");
                 // Whatever happens while it reads.
                 between();
-                self.follower.give(page);
+                self.follower.give_page(page);
             }
+            Step::Again => {}
             Step::Wait(None) => return true,
             Step::Ended => {
                 self.done = true;
@@ -150,8 +152,10 @@ proptest! {
             for _ in 0..often {
                 match follower.step(&rig.feed, OPEN, start + now, |_| Heard::Tell) {
                     Step::Push(push) => pushes.push((now, push.cursor(), told(&push))),
-                    Step::Fetch(epoch) => {
-                        follower.give(runtime().block_on(rig.feed.page(epoch)).expect("memory can be read"));
+                    Step::Again => {}
+                    Step::Fetch { after, goes_on } => {
+                        let reading = async { rig.feed.page(after, goes_on).await };
+                        follower.give_page(runtime().block_on(reading).expect("memory can be read"));
                     }
                     Step::Wait(until) => {
                         prop_assert!(until.is_none_or(|until| until > start + now), "it waits for the future");
