@@ -309,6 +309,55 @@ async fn a_pending_unit_is_like_an_active_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_synthesis_is_embedded_before_its_merge_or_behind() {
+    let fake = Fake::start(Mood::Well).await;
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(&home, &fake.url)).await.unwrap();
+    join(&hub).await;
+    for (at, mood) in [Mood::Well, Mood::ErrorPage].into_iter().enumerate() {
+        fake.turn(Mood::Well);
+        let one = record(&hub, &format!("one-{at}"), "Lunch is at noon").await;
+        let mut against = unit("Lunch is at one");
+        against["relations"] = json!([{ "type": "contradicts", "target_id": one["memory_unit_id"] }]);
+        let against = ask(&hub, "writer", &format!("two-{at}"), "RECORD", against).await;
+        fake.turn(mood);
+        let texts = fake.texts.load(Ordering::SeqCst);
+        let synthesis = format!("The {} is loud at lunch", ["motor", "pump"][at]);
+        let merge = json!({
+            "conflict_id": against["conflicts_detected"][0], "strategy": "synthesis",
+            "resolution": { "rationale": "Both are right", "synthesis": synthesis },
+        });
+        let merged = ask(&hub, "reader", &format!("merge-{at}"), "MERGE", merge.clone()).await;
+        assert_eq!(merged["status"], "resolved", "{merged}");
+        let made = &merged["side_effects"]["new_unit_id"];
+        if mood == Mood::Well {
+            assert!(merged.get("warning").is_none(), "{merged}");
+            assert_eq!(status(&hub, made), "active");
+            assert_eq!(fake.texts.load(Ordering::SeqCst), texts + 1);
+        } else {
+            assert_eq!(merged["warning"]["code"], "ENRICHMENT_FAILED", "{merged}");
+            assert_eq!(status(&hub, made), "pending_enrichment");
+            fake.turn(Mood::Well);
+            turns_active(&hub, made).await;
+        }
+        // A repeat asks nothing and says the same.
+        let texts = fake.texts.load(Ordering::SeqCst);
+        assert_eq!(ask(&hub, "reader", &format!("merge-{at}"), "MERGE", merge).await, merged);
+        assert_eq!(fake.texts.load(Ordering::SeqCst), texts);
+        let found = ask(
+            &hub,
+            "writer",
+            &format!("a-{at}"),
+            "ATTUNE",
+            json!({ "scope": { "role": "planner", "max_units": 1 }, "context_hint": "which engine" }),
+        )
+        .await;
+        assert_eq!(found["record"][0]["memory_unit"]["id"], *made, "{found}");
+    }
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_restart_goes_on_trying() {
     let fake = Fake::start(Mood::HangsUp).await;
     let home = tempfile::tempdir().unwrap();
