@@ -160,6 +160,9 @@ pub const HISTORY_PAGE_MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Pages that are kept for others on the same way.
 pub const HISTORY_PAGES_MAX: usize = 16;
 
+/// Pages of events, units and log lines that may wait for their peers to take them, all connections together.
+pub const ANSWERS_MAX_BYTES: usize = 256 * 1024 * 1024;
+
 /// How long one poll may wait for something to come.
 pub const POLL_WAIT_MAX_MS: u64 = 60_000;
 

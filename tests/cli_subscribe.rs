@@ -109,7 +109,9 @@ fn it_prints_what_happens_and_goes_on_where_it_ended() {
     let (code, rest, said) = listener.end();
     assert_eq!((code, rest.as_str()), (Some(0), ""));
     let cursor = told["cursor"].as_str().unwrap();
-    assert!(said.contains(&format!("--id mine --resume-after {cursor}")), "{said}");
+    let way_on =
+        format!("akashik subscribe --url {} --agent bob --id mine --resume-after {cursor}\n", hub.url);
+    assert!(said.ends_with(&format!("to go on: {way_on}")), "{said}");
 
     record(&hub, "ann", "It shrinks.");
     register(&hub, "carl");
@@ -124,6 +126,31 @@ fn it_prints_what_happens_and_goes_on_where_it_ended() {
     assert_eq!(json(&ask(&hub, "bob", &["subscribe", "--unsubscribe", "mine"]))["status"], "ok");
     let listed = json(&ask(&hub, "bob", &["subscribe", "--payload", r#"{"action":"list"}"#]));
     assert!(listed["subscriptions"].as_array().unwrap().is_empty());
+    hub.stop();
+}
+
+#[test]
+fn subscriptions_of_a_failed_agent_are_listed_and_ended_once_a_role_is_given() {
+    let data = TempDir::new().unwrap();
+    let hub = HubProcess::start(data.path(), &["--grace-seconds", "0.1"]);
+    let mut watcher = Listener::start(&hub, "ann", &["--role", "watcher", "--events", "agent.failed"]);
+    let listening = ["--role", "reader", "--events", "agent.left", "--id", "mine"];
+    let listener = Listener::start(&hub, "bob", &listening);
+    listener.signal("INT");
+    let (_, _, said) = listener.end();
+    assert!(said.contains("--agent bob --role reader --id mine"), "{said}");
+
+    // Were it polled, each question of its own would count as its return.
+    assert_eq!(watcher.notification()["agent_id"], "bob");
+    let list = ["subscribe", "--list"];
+    let refused = ask(&hub, "bob", &list);
+    assert_eq!(refused.status.code(), Some(1), "without a role it is only said");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("AGENT_NOT_REGISTERED"));
+    let with_role =
+        |arguments: &[&str]| json(&ask(&hub, "bob", &[arguments, &["--role", "reader"]].concat()));
+    assert_eq!(with_role(&list)["subscriptions"][0]["id"], "mine");
+    assert_eq!(with_role(&["subscribe", "--unsubscribe", "mine"])["status"], "ok");
+    assert_eq!(json(&ask(&hub, "bob", &list))["subscriptions"].as_array().unwrap().len(), 0);
     hub.stop();
 }
 

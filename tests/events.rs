@@ -354,6 +354,10 @@ async fn a_slow_reader_gets_everything_in_order() {
             assert_eq!(writer.reply().await["payload"]["status"], "accepted");
         }
     }
+    // The oldest stand in the log alone: a poll that does not wait is answered from there.
+    let (events, cursor) =
+        poll(&hub, "observer=true&events=memory.recorded&limit=5&wait_ms=0&after=1.0").await;
+    assert_eq!((events.len(), cursor.as_str()), (5, "6.0"));
     for number in 0..count {
         let event = slow.event().await.unwrap();
         let content = event.data["memory_unit"]["content"].as_str().unwrap();

@@ -11,10 +11,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::exit::Failure;
-use super::screen;
+use super::screen::{self, quoted};
 use crate::client::http::HttpClient;
 use crate::client::{ClientOptions, HubAddress};
 use crate::protocol::{Operation, RelationType};
+
+/// Where the hub is when nobody says.
+pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:7420";
 
 /// How long a command waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Args)]
 pub(super) struct Hub {
     /// The hub
-    #[arg(long, env = "AKASHIK_URL", value_name = "URL", default_value = "http://127.0.0.1:7420")]
+    #[arg(long, env = "AKASHIK_URL", value_name = "URL", default_value = DEFAULT_URL)]
     url: String,
     /// The Field; without it the one in the URL, else the hub's first
     #[arg(long, value_name = "NAME")]
@@ -63,6 +66,15 @@ impl Hub {
     pub fn agent(&self) -> Result<&str, Failure> {
         let missing = || Failure::usage("who asks? Give --agent ID or set AKASHIK_AGENT");
         self.agent.as_deref().ok_or_else(missing)
+    }
+
+    /// These flags again, as they are typed: what a command to paste begins with. The token is left out: what stands
+    /// on a screen is read by others too.
+    pub fn flags(&self) -> String {
+        let url = Some(self.url.as_str()).filter(|url| *url != DEFAULT_URL);
+        let said = [("--url", url), ("--field", self.field.as_deref()), ("--agent", self.agent.as_deref())];
+        let said = said.into_iter().filter_map(|(flag, value)| Some(format!("{flag} {}", quoted(value?))));
+        said.collect::<Vec<_>>().join(" ")
     }
 
     /// As whom to hold a connection.

@@ -120,8 +120,7 @@ fn readable(response: &Value) -> String {
         let _ = write!(out, "{:>3}  {score:.3}  {}", at + 1, plain(&unit["id"]));
         // With the format ids_only there is no more.
         if let Some(content) = unit["content"].as_str() {
-            let (kind, role) = (plain(&unit["type"]), plain(&unit["source"]["agent_role"]));
-            let _ = write!(out, "  {kind} by {role}  {}", excerpt(content));
+            let _ = write!(out, "  {}  {}", title(unit, found["format"] == "summary"), excerpt(content));
         }
         out.push('\n');
         let _ = writeln!(out, "            {}", plain(&found["relevance_reason"]));
@@ -139,6 +138,21 @@ fn readable(response: &Value) -> String {
     }
     let _ = writeln!(out, ", epoch {}", plain(&response["epoch"]));
     out
+}
+
+/// What a unit is and whose, and what a reader has to know before relying on its text: that it does not simply stand,
+/// that this is not the whole of it.
+fn title(unit: &Value, is_summary: bool) -> String {
+    let source = &unit["source"];
+    let (kind, who, role) = (plain(&unit["type"]), plain(&source["agent_id"]), plain(&source["agent_role"]));
+    let mut title = format!("{kind} by {who} ({role})");
+    if let Some(status) = unit["status"].as_str().filter(|status| *status != "active") {
+        let _ = write!(title, " [{}]", plain(&json!(status)));
+    }
+    if is_summary {
+        title.push_str(" [summary]");
+    }
+    title
 }
 
 /// A line for each factor that a unit has some of or that changes its score, what adds the most first: its name, its
@@ -170,7 +184,7 @@ mod tests {
         let shown = readable(&json!({
             "record": [{
                 "memory_unit": {"id": "mem-2", "type": "finding", "content": "grows\nfast",
-                    "source": {"agent_role": "researcher"}},
+                    "source": {"agent_id": "ann", "agent_role": "researcher"}, "status": "active"},
                 "relevance_score": 0.8512, "relevance_reason": "Recent finding.", "format": "full",
             }],
             "conflicts": [{"id": "conflict-3", "status": "detected", "type": "factual",
@@ -179,9 +193,23 @@ mod tests {
         }));
         assert_eq!(
             shown,
-            "  1  0.851  mem-2  finding by researcher  grows fast\n            Recent finding.\nConflicts:\n\
+            "  1  0.851  mem-2  finding by ann (researcher)  grows fast\n            Recent finding.\nConflicts:\n\
              conflict-3  detected factual  mem-1 / mem-2\n    d\n1 of 9 units, epoch 12\n"
         );
+    }
+
+    #[test]
+    fn what_limits_a_unit_is_marked() {
+        let shown = |status: &str, format: &str| {
+            let unit = json!({"id": "mem-2", "type": "decision", "content": "c", "status": status,
+                "source": {"agent_id": "ann", "agent_role": "boss\u{1b}"}});
+            let found = json!({"memory_unit": unit, "relevance_score": 1.0, "relevance_reason": "r", "format": format});
+            readable(&json!({"record": [found]})).lines().next().unwrap().to_owned()
+        };
+        let usual = "  1  1.000  mem-2  decision by ann (boss )";
+        assert_eq!(shown("active", "full"), format!("{usual}  c"));
+        assert_eq!(shown("contested", "summary"), format!("{usual} [contested] [summary]  c"));
+        assert_eq!(shown("pending_enrichment", "full"), format!("{usual} [pending_enrichment]  c"));
     }
 
     #[derive(Debug, clap::Parser)]

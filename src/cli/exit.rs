@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::flag_names;
 use super::screen::plain;
 use crate::client::ClientError;
-use crate::protocol::ErrorBody;
+use crate::protocol::{ErrorBody, ErrorCode};
 
 /// Why a command failed; decides the exit code (wire, section 5).
 #[derive(Debug)]
@@ -36,6 +37,12 @@ impl Failure {
         Self::Usage(message.to_string())
     }
 
+    /// Whether the hub said no with this code.
+    pub fn is_refused_with(&self, code: ErrorCode) -> bool {
+        let Self::Refused(body) = self else { return false };
+        serde_json::from_str::<ErrorBody>(body).is_ok_and(|body| body.code == code)
+    }
+
     /// Says it on stderr and gives the exit code.
     pub fn report(self) -> ExitCode {
         let (code, message) = match self {
@@ -52,17 +59,15 @@ impl Failure {
     }
 }
 
-/// An error body for a person: what was wrong, and what to do.
+/// An error body for a person: what was wrong, what to do, and how that is said on the command line.
 fn readable(body: &str) -> String {
-    match serde_json::from_str::<ErrorBody>(body) {
-        Ok(body) => format!(
-            "{}: {}\n  {}",
-            body.code,
-            plain(&json!(body.message)),
-            plain(&json!(body.suggested_action))
-        ),
-        Err(_) => body.to_owned(),
+    let Ok(body) = serde_json::from_str::<ErrorBody>(body) else { return body.to_owned() };
+    let (said, action) = (plain(&json!(body.message)), plain(&json!(body.suggested_action)));
+    let mut text = format!("{}: {said}\n  {action}", body.code);
+    if let Some(advice) = flag_names::advice(&body) {
+        text.push_str(&format!("\n  On the command line: {advice}"));
     }
+    text
 }
 
 impl fmt::Display for Failure {
@@ -91,5 +96,24 @@ impl From<ClientError> for Failure {
             ClientError::Address(error) => Self::usage(error),
             error => Self::Unreachable(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Operation, Refusal};
+
+    #[test]
+    fn a_refusal_is_read_with_its_flags() {
+        let refusal = Refusal::new(ErrorCode::MergeFailed, "No\u{1b} winner.", "Send winner_id as mem-1.");
+        let body = serde_json::to_string(&refusal.body(Some(Operation::Merge))).unwrap();
+        assert_eq!(
+            readable(&body),
+            "MERGE_FAILED: No  winner.\n  Send winner_id as mem-1.\n  On the command line: winner_id is --winner"
+        );
+        assert_eq!(readable("no body"), "no body");
+        assert!(Failure::Refused(body.clone()).is_refused_with(ErrorCode::MergeFailed));
+        assert!(!Failure::Refused(body).is_refused_with(ErrorCode::AgentNotRegistered));
     }
 }

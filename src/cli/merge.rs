@@ -64,6 +64,9 @@ impl Merge {
 /// The conflict as it now stands, and what came of the units.
 fn readable(response: &Value) -> String {
     let mut out = conflicts(&json!([response["conflict"]]));
+    if response["status"] == "pending_vote" {
+        out.push_str("    pending_vote: the ballots so far do not decide it\n");
+    }
     let effects = &response["side_effects"];
     let listed = |key: &str| {
         let items = effects[key].as_array().into_iter().flatten().map(plain);
@@ -103,5 +106,17 @@ mod tests {
              by kim at epoch 9, synthesis: both sides are joined. both  hold\n    \
              superseded  mem-2, mem-4\n    new unit    mem-9\n"
         );
+    }
+
+    #[test]
+    fn a_ballot_that_decides_nothing_says_so() {
+        let shown = readable(&json!({
+            "status": "pending_vote",
+            "conflict": {"id": "conflict-4", "status": "resolving", "type": "factual", "unit_a": "mem-2",
+                "unit_b": "mem-4", "description": "d", "ballots": [{"agent_id": "kim", "winner_id": "mem-2"}]},
+            "side_effects": {"superseded_units": [], "new_unit_id": null, "notified_agents": []},
+        }));
+        let rest = shown.strip_prefix("conflict-4  resolving factual  mem-2 / mem-4\n    d\n").unwrap();
+        assert_eq!(rest, "    vote: kim for mem-2\n    pending_vote: the ballots so far do not decide it\n");
     }
 }

@@ -10,6 +10,7 @@ mod commit;
 mod deregister;
 mod detect;
 mod exit;
+mod flag_names;
 mod give_up;
 mod log;
 mod logging;

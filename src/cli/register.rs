@@ -53,21 +53,48 @@ impl Register {
     }
 }
 
-/// Who joined what, in two lines.
+/// Who joined what, and what the Field can do.
 fn readable(response: &Value) -> String {
     let (agent, field) = (&response["agent"], &response["field_capabilities"]);
     if agent.is_null() {
         return String::new();
     }
     let said = |value: &Value| screen::plain(value);
-    let operations: Vec<_> =
-        field["supported_operations"].as_array().into_iter().flatten().map(said).collect();
+    let list =
+        |key: &str| field[key].as_array().into_iter().flatten().map(said).collect::<Vec<_>>().join(", ");
+    let beyond = match list("extensions") {
+        none if none.is_empty() => none,
+        extensions => format!(", beyond it {extensions}"),
+    };
+    // Not the configured level, which `status` shows: a Field may be allowed more than it meets in full.
     format!(
-        "{} joined the Field {} as {} (level {})\nit serves {}",
+        "{} joined the Field {} as {}\nconformance level met in full: {}{beyond}\nit serves {}",
         said(&agent["id"]),
         said(&field["field"]),
         said(&agent["role"]),
         said(&field["conformance_level"]),
-        operations.join(", "),
+        list("supported_operations"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_which_level_is_met() {
+        let answer = |extensions: Value| {
+            json!({"agent": {"id": "ann", "role": "critic"}, "field_capabilities": {"field": "lab",
+                "conformance_level": 1, "supported_operations": ["REGISTER", "RECORD"], "extensions": extensions}})
+        };
+        let shown = |met: &str| {
+            format!(
+                "ann joined the Field lab as critic\nconformance level met in full: {met}\nit serves REGISTER, RECORD"
+            )
+        };
+        assert_eq!(readable(&answer(json!([]))), shown("1"));
+        let except = json!(["level-2-except-handoff"]);
+        assert_eq!(readable(&answer(except)), shown("1, beyond it level-2-except-handoff"));
+        assert_eq!(readable(&json!({"agent": null})), "");
+    }
 }

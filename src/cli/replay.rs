@@ -51,17 +51,15 @@ impl Replay {
     }
 }
 
-/// The timeline, one line an event, under its summary where it is not whole.
+/// What happened in a few sentences, where the answer has them; then the timeline, one line an event.
 fn readable(response: &Value) -> String {
     let mut out = String::new();
-    let listed = response["timeline"].as_array().map_or(0, Vec::len);
-    // A timeline that is whole tells the same as its summary.
-    if response["total_events"] != listed {
-        let _ = writeln!(out, "{}", plain(&response["summary"]));
+    // Writing to a string cannot fail, here and below.
+    if let Some(summary) = response["summary"].as_str().filter(|summary| !summary.is_empty()) {
+        let _ = writeln!(out, "{}\n", plain(&json!(summary)));
     }
     for event in response["timeline"].as_array().into_iter().flatten() {
         let text = |key: &str| plain(&event[key]);
-        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "{:>6}  {}  {:<18}  {}: {}",
@@ -72,6 +70,25 @@ fn readable(response: &Value) -> String {
             text("description"),
         );
     }
-    let _ = writeln!(out, "{} events in all", plain(&response["total_events"]));
+    let total = &response["total_events"];
+    let _ = writeln!(out, "{} {} in all", plain(total), if *total == 1 { "event" } else { "events" });
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_comes_before_the_events() {
+        let event = json!({"epoch": 2, "timestamp": "T", "event_type": "RECORD", "agent_id": "ann",
+            "description": "Recorded finding: it\u{1b} grows"});
+        let told = |summary: Value| {
+            readable(&json!({"summary": summary, "timeline": [event.clone()], "total_events": 1}))
+        };
+        let events = "     2  T  RECORD              ann: Recorded finding: it  grows\n1 event in all\n";
+        assert_eq!(told(json!("Unit mem-2: 1 event.")), format!("Unit mem-2: 1 event.\n\n{events}"));
+        assert_eq!(told(json!("")), events);
+        assert_eq!(told(json!(null)), events);
+    }
 }

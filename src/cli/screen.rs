@@ -12,6 +12,9 @@ use super::exit::Failure;
 /// Longest excerpt of a text on one line, characters.
 const EXCERPT_CHARS: usize = 100;
 
+/// A line of a terminal that does not tell how wide it is, characters.
+const WIDTH_CHARS: usize = 80;
+
 /// Prints lines on stdout.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
@@ -92,13 +95,33 @@ pub(super) fn plain(value: &Value) -> String {
 
 /// The beginning of a text, on one line.
 pub(super) fn excerpt(text: &str) -> String {
+    cut(text, EXCERPT_CHARS)
+}
+
+/// The beginning of a text, on one line, at most so many characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
     let line = calm(&text.split_whitespace().collect::<Vec<_>>().join(" "));
-    if line.chars().count() <= EXCERPT_CHARS {
+    if line.chars().count() <= most {
         return line;
     }
-    let mut short: String = line.chars().take(EXCERPT_CHARS - 1).collect();
+    let mut short: String = line.chars().take(most.saturating_sub(1)).collect();
     short.push('…');
     short
+}
+
+/// How many characters a line of the terminal holds.
+pub(super) fn width() -> usize {
+    terminal_size::terminal_size().map_or(WIDTH_CHARS, |(width, _)| usize::from(width.0))
+}
+
+/// A text as one word of a shell's command line, to be pasted.
+pub(super) fn quoted(text: &str) -> String {
+    let text = calm(text);
+    let bare = |c: char| c.is_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(bare) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Without control characters: what others recorded must not steer the reader's terminal.
@@ -192,8 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_to_be_pasted_stays_one_word() {
+        assert_eq!(quoted("http://h:1/a-b_c"), "http://h:1/a-b_c");
+        assert_eq!([quoted("a b"), quoted(""), quoted("it's;$x")], ["'a b'", "''", r"'it'\''s;$x'"]);
+    }
+
+    #[test]
     fn excerpts_are_short_calm_lines() {
         assert_eq!(excerpt("a\n b\u{1b}[2J\tc"), "a b [2J c");
         assert_eq!(excerpt(&"ä".repeat(500)).chars().count(), EXCERPT_CHARS);
+        assert_eq!([cut("four", 4), cut("fours", 4), cut("x", 0)], ["four", "fou…", "…"]);
     }
 }

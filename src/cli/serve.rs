@@ -1,9 +1,10 @@
 //! `akashik serve`: runs the hub until it is told to stop.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
@@ -37,7 +38,7 @@ async fn serve(mut config: Config) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let (address, insecure, data) = (config.listen, config.insecure, config.data.clone());
     // The port first: a second hub on the same port must not touch the data directory.
-    let listener = TcpListener::bind(address).await.map_err(|error| {
+    let listener = listen(address).map_err(|error| {
         Failure::failed(format!(
             "cannot listen on {address}: {error}; is another hub running? --listen takes another port"
         ))
@@ -100,4 +101,17 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+/// Connections that the system may keep until they are accepted: many come back at once after a restart, and one that
+/// finds no place tries again only after a second.
+const BACKLOG: u32 = 4_096;
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As `TcpListener::bind` does: a restart must not wait for old connections to be forgotten.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }

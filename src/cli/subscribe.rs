@@ -7,18 +7,25 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::ask::{Hub, number, object, text_or_stdin};
 use super::exit::Failure;
-use super::screen::{self, excerpt, plain};
+use super::screen::{self, cut, plain, quoted};
 use crate::client::{Client, ClientError, Connection, Notifications, Register, Subscribe as Request};
 use crate::protocol::{Cursor, ErrorCode, EventName, Notification, Operation};
 
 /// How long the end may take once it was asked for; a reader that takes nothing can hold it up.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a line shows of a summary on however narrow a terminal, characters.
+const SUMMARY_MIN_CHARS: usize = 30;
+
+/// Less of a conflict's side than this tells nothing, characters.
+const SIDE_MIN_CHARS: usize = 8;
 
 /// SUBSCRIBE.
 #[derive(Debug, Args)]
@@ -35,7 +42,7 @@ pub(super) struct Subscribe {
     /// The whole payload as JSON, in place of its flags ('-' reads stdin)
     #[arg(long, value_name = "JSON", conflicts_with = "Flags")]
     payload: Option<String>,
-    /// Register in this role if the agent is not active; without it, it must be
+    /// Register in this role if the agent is not active; without a role, it must be active
     #[arg(long)]
     role: Option<String>,
     /// With --role: something the agent cares for; repeat it for more
@@ -83,17 +90,31 @@ impl Subscribe {
                 .map_err(|error| Failure::usage(format!("--payload is no valid JSON: {error}")))?,
         };
         if payload["action"] != "subscribe" {
-            let response = self.hub.operate(Operation::Subscribe, self.session.as_deref(), &payload)?;
-            return screen::show_response(self.hub.json, &response, listed);
+            return screen::show_response(self.hub.json, &self.ask(&payload)?, listed);
         }
         let request = serde_json::from_value(payload["subscription"].clone())
             .map_err(|error| Failure::usage(format!("the payload's subscription: {error}")))?;
         // The main thread writes, and may have to wait for its reader; another one keeps the connection alive.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        runtime.block_on(self.listen(request))
+        let is_named = !payload["subscription"]["id"].is_null();
+        runtime.block_on(self.listen(request, is_named))
     }
 
-    async fn listen(&self, request: Request) -> Result<(), Failure> {
+    /// Asks over HTTP; an agent that is not active is registered first, where the command line says as what.
+    fn ask(&self, payload: &Value) -> Result<Box<RawValue>, Failure> {
+        let session = self.session.as_deref();
+        let ask = || self.hub.operate(Operation::Subscribe, session, payload);
+        match (ask(), &self.role) {
+            (Err(failure), Some(role)) if failure.is_refused_with(ErrorCode::AgentNotRegistered) => {
+                let register = json!({ "id": self.hub.agent()?, "role": role, "interests": self.interest });
+                self.hub.operate(Operation::Register, session, &register)?;
+                ask()
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn listen(&self, request: Request, is_named: bool) -> Result<(), Failure> {
         let mut stop = stopping()?;
         let mut options = self.hub.options()?;
         options.session_id.clone_from(&self.session);
@@ -106,7 +127,7 @@ impl Subscribe {
             _ = stop.changed() => return Ok(()),
         };
         let told = tokio::spawn(tell(client.connection()));
-        let outcome = self.show(stream, stop).await;
+        let outcome = self.show(stream, is_named, stop).await;
         told.abort();
         client.close().await;
         outcome
@@ -129,9 +150,18 @@ impl Subscribe {
     }
 
     /// Prints what comes until it ends, or is told to.
-    async fn show(&self, mut stream: Notifications, mut stop: watch::Receiver<bool>) -> Result<(), Failure> {
+    async fn show(
+        &self,
+        mut stream: Notifications,
+        is_named: bool,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<(), Failure> {
         let id = stream.subscription().id.to_string();
-        say(&format!("listening as subscription {}, after {}", plain(&json!(id)), stream.cursor()));
+        let listening = format!("listening as subscription {}, after {}", plain(&json!(id)), stream.cursor());
+        say(&listening);
+        if !is_named && io::stderr().is_terminal() {
+            say(&self.lasting(&id, stream.cursor()));
+        }
         let for_people = !self.hub.json && io::stdout().is_terminal();
         loop {
             let notification = tokio::select! {
@@ -140,7 +170,7 @@ impl Subscribe {
                 notification = stream.next() => notification,
             };
             match notification {
-                Some(Ok(notification)) if for_people => screen::print(&line(&notification))?,
+                Some(Ok(notification)) if for_people => screen::print(&line(&notification, screen::width()))?,
                 Some(Ok(notification)) => {
                     screen::print(&serde_json::to_string(&notification).map_err(Failure::failed)?)?;
                 }
@@ -148,8 +178,36 @@ impl Subscribe {
                 None => return Err(Failure::failed("the subscription has ended")),
             }
         }
-        say(&format!("to go on: --id {} --resume-after {}", plain(&json!(id)), stream.cursor()));
+        say(&format!("to go on: {}", self.going_on(&id, stream.cursor())));
         Ok(())
+    }
+
+    /// What a subscription that nobody gave a name leaves behind, for a person who may not know that it lasts.
+    fn lasting(&self, id: &str, cursor: Cursor) -> String {
+        format!(
+            "the subscription {} stays in the Field until it is ended\n  to go on after a break: {}\n  to end it: {}",
+            plain(&json!(id)),
+            self.going_on(id, cursor),
+            self.command(&format!("--unsubscribe {}", quoted(id))),
+        )
+    }
+
+    /// The whole command that takes a subscription up after this cursor.
+    fn going_on(&self, id: &str, cursor: Cursor) -> String {
+        let json = if self.hub.json { "--json " } else { "" };
+        self.command(&format!("{json}--id {} --resume-after {cursor}", quoted(id)))
+    }
+
+    /// A whole command for the same agent, to be pasted. The role goes with it: by then the agent may have failed.
+    fn command(&self, rest: &str) -> String {
+        let mut line = format!("akashik subscribe {}", self.hub.flags());
+        let session = self.session.iter().map(|session| ("--session", session));
+        let role = self.role.iter().map(|role| ("--role", role));
+        let interests = self.interest.iter().map(|interest| ("--interest", interest));
+        for (flag, value) in session.chain(role).chain(interests) {
+            line.push_str(&format!(" {flag} {}", quoted(value)));
+        }
+        format!("{line} {rest}")
     }
 }
 
@@ -221,14 +279,52 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr(), "akashik: {text}");
 }
 
-/// A notification on one line: where, what, how relevant, whether something is to be done, and what it says.
-fn line(notification: &Notification) -> String {
+/// A notification on one line of at most so many characters: where, what, how relevant, whether something is to be
+/// done, who did it, and what it says. However narrow the terminal is, the beginning of what it says is there.
+fn line(notification: &Notification, width: usize) -> String {
     let Notification { cursor, event, relevance_score, requires_action, summary, agent_id, .. } =
         notification;
     let mark = if *requires_action { '!' } else { ' ' };
-    let (event, agent) = (event.name(), plain(&json!(agent_id)));
-    let place = cursor.to_string();
-    format!("{place:>8}  {event:<18}  {relevance_score:.2} {mark} {agent}: {}", excerpt(summary))
+    let (name, place) = (event.name(), cursor.to_string());
+    let mut line = format!("{place:>8}  {name:<18}  {relevance_score:.2} {mark} ");
+    if !names(summary, agent_id) {
+        line.push_str(&format!("{}: ", plain(&json!(agent_id))));
+    }
+    let room = width.saturating_sub(line.chars().count()).max(SUMMARY_MIN_CHARS);
+    let said = match event {
+        EventName::ConflictDetected => both_sides(summary, room),
+        _ => None,
+    };
+    line.push_str(&said.unwrap_or_else(|| cut(summary, room)));
+    line
+}
+
+/// Whether a summary says itself whose doing it is: "Finding by ann: …", "ann joined as critic.".
+fn names(summary: &str, agent: &str) -> bool {
+    let begins = summary.strip_prefix(agent).is_some_and(|rest| rest.starts_with(' '));
+    // A colon before it would put it among somebody's words.
+    begins || summary.split_once(&format!(" by {agent}: ")).is_some_and(|(kind, _)| !kind.contains(':'))
+}
+
+/// What the Field says of two units that contradict each other, each with its fair part of the room; `None` where it
+/// says something else, such as the author's own words.
+fn both_sides(summary: &str, room: usize) -> Option<String> {
+    let (newer, older) = summary.split_once("\") contradicts ")?;
+    let ((newer, one), (older, two)) = (newer.split_once(" (\"")?, older.split_once(" (\"")?);
+    let (conflict, newer) = newer.split_once(": ")?;
+    // "finding mem-3": the id says enough.
+    let id = |unit: &str| plain(&json!(unit.rsplit(' ').next()));
+    let (head, middle) = (format!("{}: {} \"", plain(&json!(conflict)), id(newer)), id(older));
+    let frame = format!("{head}\" against {middle} \"\"").chars().count();
+    let two = two.strip_suffix("\")").unwrap_or(two);
+    let (left, sizes) = (room.saturating_sub(frame), [one.chars().count(), two.chars().count()]);
+    if left < 2 * SIDE_MIN_CHARS && sizes[0] + sizes[1] > left {
+        return Some(cut(&format!("{}: {} against {middle}", conflict, id(newer)), room));
+    }
+    // What a short side leaves over is the other's.
+    let part = |mine: usize, other: usize| mine.min(left.saturating_sub(other.min(left / 2)));
+    let (one, two) = (cut(one, part(sizes[0], sizes[1])), cut(two, part(sizes[1], sizes[0])));
+    Some(format!("{head}{one}\" against {middle} \"{two}\""))
 }
 
 /// The agent's subscriptions, one a line; or that one has ended.
@@ -247,6 +343,7 @@ fn listed(response: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ask::DEFAULT_URL;
     use super::*;
 
     #[test]
@@ -257,9 +354,102 @@ mod tests {
             "requires_action": false, "cursor": "42.0", "agent_id": "ann", "task_id": null
         }))
         .unwrap();
-        assert_eq!(line(&notification), "    42.0  memory.recorded     0.83   ann: Finding by x: a [2Jb");
+        let usual = "    42.0  memory.recorded     0.83   ";
+        assert_eq!(line(&notification, 80), format!("{usual}ann: Finding by x: a [2Jb"));
         notification.requires_action = true;
-        assert!(line(&notification).contains(" ! "));
+        assert!(line(&notification, 80).contains(" ! "));
+    }
+
+    fn notification(event: &str, summary: &str) -> Notification {
+        serde_json::from_value(json!({
+            "subscription_id": "s", "event": event, "epoch": 42, "relevance_score": 1.0, "summary": summary,
+            "memory_unit_id": null, "conflict_id": null, "requires_action": false, "cursor": "42.0",
+            "agent_id": "ann", "task_id": null
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn who_did_it_is_said_once() {
+        for (summary, is_named) in [
+            ("Finding by ann: It grows.", true),
+            ("ann joined as critic.", true),
+            ("Finding by anna: It grows.", false),
+            ("anna joined as critic.", false),
+            ("conflict-3: it is denied by ann: no", false),
+        ] {
+            let shown = line(&notification("memory.recorded", summary), 200);
+            assert!(shown.ends_with(summary), "{shown}");
+            assert_eq!(!shown.ends_with(&format!("ann: {summary}")), is_named, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_as_long_as_the_terminal_is_wide() {
+        let long = notification("memory.recorded", &"word ".repeat(100));
+        for width in [80, 120, 200] {
+            assert_eq!(line(&long, width).chars().count(), width);
+        }
+        assert!(line(&long, 10).contains("word word"));
+    }
+
+    #[test]
+    fn a_conflict_shows_both_its_sides() {
+        let (grows, short) = ("The market grows by 23 % a year, as reported.", "It shrinks.");
+        let told = |one: &str, two: &str| {
+            let summary =
+                format!("conflict-9: finding mem-9 (\"{one}\") contradicts decision mem-3 (\"{two}\")");
+            notification("conflict.detected", &summary)
+        };
+        let usual = "    42.0  conflict.detected   1.00   ann: conflict-9: ";
+        let whole = format!("{usual}mem-9 \"{grows}\" against mem-3 \"{short}\"");
+        assert_eq!(line(&told(grows, short), 200), whole);
+        let cut = line(&told(grows, short), 120);
+        assert!(cut.chars().count() <= 120 && cut.ends_with("…\" against mem-3 \"It shrinks.\""), "{cut}");
+        assert_eq!(line(&told(grows, grows), 80), format!("{usual}mem-9 against mem-3"));
+        let even = line(&told(grows, grows), 120);
+        assert_eq!(even.matches("The market grows").count(), 2, "{even}");
+        // The hub may have cut the second side; an author's own words are no two sides.
+        let mut own = told(grows, short);
+        own.summary.replace_range(own.summary.len() - 4.., "…");
+        assert!(line(&own, 200).ends_with("\"It shrink…\""), "{}", line(&own, 200));
+        own.summary = "conflict-9: they cannot both hold".into();
+        assert_eq!(line(&own, 200), format!("{usual}they cannot both hold"));
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        subscribe: Subscribe,
+    }
+
+    fn subscribe(flags: &[&str]) -> Subscribe {
+        let words = ["akashik-subscribe", "--agent", "bob"].into_iter().chain(flags.iter().copied());
+        <Line as clap::Parser>::try_parse_from(words).expect("a good line").subscribe
+    }
+
+    #[test]
+    fn the_way_on_is_a_whole_command() {
+        let cursor = "42.1".parse().unwrap();
+        let plain = subscribe(&["--url", DEFAULT_URL, "--events", "agent.left"]);
+        assert_eq!(
+            plain.going_on("sub-2", cursor),
+            "akashik subscribe --agent bob --id sub-2 --resume-after 42.1"
+        );
+        let flags = ["--url", "http://h:1", "--field", "lab", "--token", "secret", "--role", "the critic"];
+        let full = subscribe(&[&flags[..], &["--interest", "price", "--events", "agent.left"]].concat());
+        let line = full.going_on("sub-2", cursor);
+        assert_eq!(
+            line,
+            "akashik subscribe --url http://h:1 --field lab --agent bob --role 'the critic' --interest price \
+             --id sub-2 --resume-after 42.1"
+        );
+        let told = full.lasting("sub-2", cursor);
+        assert!(
+            told.starts_with("the subscription sub-2 stays in the Field") && told.contains(&line),
+            "{told}"
+        );
+        assert!(told.ends_with(" --interest price --unsubscribe sub-2"), "{told}");
     }
 
     #[test]

@@ -45,7 +45,9 @@ impl Drop for Taker {
 /// that the hub waits too; for at most ten seconds, for the hub closes a connection that takes nothing. Otherwise what
 /// does not fit is let go, and once half of the queue is taken the hub is asked for everything after the last one that
 /// did fit. A taker that is slow for long beside a fast one makes the hub send much in vain: give it a client of its
-/// own.
+/// own. (A debounced subscription is asked for again at the last place before which nothing was held back. A taker that
+/// is more than the queue behind while the hub holds something back is told the same again and comes no further until
+/// it is faster, or the pause is over.)
 ///
 /// **Dropping it** only stops listening: the subscription stays in the Field until it is unsubscribed, and another
 /// stream can take it up where [`Notifications::cursor`] says.

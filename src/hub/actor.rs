@@ -222,6 +222,10 @@ impl Actor {
         let verdict = match &self.mode {
             Mode::Open => decide(&self.state, &self.parts.frame.policy, &command),
             Mode::ReadOnly(refusal) => match decide(&self.state, &self.parts.frame.policy, &command) {
+                // What changes nothing needs no log, but an epoch, as a read does.
+                Verdict::Change(entry) if entry.events.is_empty() && entry.epoch <= self.reserved => {
+                    Verdict::Change(entry)
+                }
                 Verdict::Change(_) => Verdict::Refuse(refusal.clone()),
                 // Reads need epochs of their own; those that were reserved before may be used up.
                 Verdict::Read(read) if read.epoch > self.reserved => Verdict::Refuse(refusal.clone()),
@@ -265,8 +269,13 @@ impl Actor {
         let refusal = match verdict {
             Verdict::Change(entry) => {
                 let (epoch, reply) = (entry.epoch, entry.reply.clone());
-                self.gathered_bytes += bytes;
-                self.enter(entry, origin);
+                if matches!(self.mode, Mode::Open) {
+                    self.gathered_bytes += bytes;
+                    self.enter(entry, origin);
+                } else {
+                    // It changes nothing and is not remembered: a repeat is decided anew, and comes to the same.
+                    self.state.clock = epoch;
+                }
                 let answered = |reply| Then::Answer(Answer { epoch, outcome: Ok(reply) });
                 return (epoch, reply.map_or(Then::Recall { epoch }, answered));
             }

@@ -41,6 +41,11 @@ impl Field {
         let (Some(agent), Ok(subscribed)) = (agent, serde_json::from_str::<Subscribed>(answer.get())) else {
             return;
         };
+        // A repeated message may tell of one that has ended since: then there is nothing to attach.
+        let known = world.subscriptions.get(&subscribed.subscription.id);
+        if !known.is_some_and(|known| world.agent(known.agent).agent.id == agent) {
+            return;
+        }
         let listener = Listener::new(agent, Arc::new(subscribed.subscription), epoch);
         outbox.attach(listener, subscribed.cursor, resumes);
     }

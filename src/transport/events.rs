@@ -18,6 +18,7 @@ use super::connection::closing;
 use super::guard::Identity;
 use super::paths::Query;
 use super::reply::{self, Fault, Response};
+use super::routes::Doors;
 use crate::hub::{Door, Field, Hub, Listener, LiveSession, Outbox, Push};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES, POLL_WAIT_MAX_MS};
 use crate::protocol::{Cursor, ErrorCode, EventName, Operation, Refusal, Wish, check_id, read_cursor};
@@ -44,12 +45,13 @@ const OBSERVER: &str = "observer";
 /// `INVALID_MESSAGE` naming the key, `SUBSCRIPTION_NOT_FOUND`, `AGENT_NOT_REGISTERED`; `UNSUPPORTED_OPERATION` at a
 /// level without SUBSCRIBE, but for observers.
 pub async fn events(
-    hub: &Arc<Hub>,
+    doors: &Doors,
     field: &Field,
     query: &Query,
     headers: &HeaderMap,
     identity: &Identity,
 ) -> Result<Response, Fault> {
+    let hub = &doors.hub;
     let listener = listener(field, query, identity)?;
     let (after, key) = place(query, headers)?;
     if !flag(query, "poll")? {
@@ -60,7 +62,11 @@ pub async fn events(
     let wait = number(query, "wait_ms", 0, POLL_WAIT_MAX_MS)?.unwrap_or(POLL_WAIT_MS);
     let debounced = listener.subscription.debounce_ms > 0;
     let outbox = field.stream(listener.at_once(), after, key)?;
-    Ok(poll(hub, outbox, limit, Duration::from_millis(wait), debounced).await)
+    let first = first(hub, outbox, Duration::from_millis(wait)).await;
+    // Room is asked for once there is something to put into it: who waits for news takes none.
+    let room = doors.answers.room(2 * PAGE_MAX_BYTES).await?;
+    let text = page(hub, first, limit, debounced);
+    Ok(reply::typed(StatusCode::OK, reply::JSON, room.hold(text)))
 }
 
 /// Who listens, and to what: a subscription of the Field, an agent for as long as the stream lives, or an observer.
@@ -236,7 +242,7 @@ impl Streaming {
 }
 
 /// What there is, or what comes within `wait`.
-async fn poll(hub: &Hub, mut outbox: Outbox, limit: usize, wait: Duration, debounced: bool) -> Response {
+async fn first(hub: &Hub, mut outbox: Outbox, wait: Duration) -> (Outbox, Option<Push>) {
     let deadline = Instant::now() + wait;
     // What there is comes at once, however long the log takes; the wait is for what is still to come.
     let first = tokio::select! {
@@ -253,6 +259,11 @@ async fn poll(hub: &Hub, mut outbox: Outbox, limit: usize, wait: Duration, debou
             () = closing(hub) => None,
         },
     };
+    (outbox, first)
+}
+
+/// The answer to a poll: the first push, and what is at hand behind it.
+fn page(hub: &Hub, (mut outbox, first): (Outbox, Option<Push>), limit: usize, debounced: bool) -> String {
     let mut pushes: Vec<Push> = Vec::new();
     let (mut texts, mut bytes) = (Vec::new(), 0);
     let mut next = first;
@@ -268,8 +279,7 @@ async fn poll(hub: &Hub, mut outbox: Outbox, limit: usize, wait: Duration, debou
     }
     texts.iter().for_each(|_| hub.metrics().notified(Door::Events));
     let cursor = outbox.cursor().or(pushes.last().map(Push::cursor)).unwrap_or_default();
-    let body = format!(r#"{{"events":[{}],"cursor":"{cursor}"}}"#, texts.join(","));
-    reply::typed(StatusCode::OK, reply::JSON, body)
+    format!(r#"{{"events":[{}],"cursor":"{cursor}"}}"#, texts.join(","))
 }
 
 /// Of each entity the last. The pace is the poller's own; within one answer this is what debouncing leaves.

@@ -8,6 +8,7 @@
 //! A connection is one task from its first byte to its last, WebSocket included. [`serve`] owns all of these
 //! tasks and has seen each of them end when it returns.
 
+mod answers;
 mod body;
 mod connection;
 mod events;
@@ -32,6 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use self::answers::Answers;
 use self::guard::Guard;
 use self::routes::Doors;
 use crate::hub::Hub;
@@ -51,7 +53,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let guard = Guard::new(hub.config(), listener.local_addr()?.port());
-    let doors = Arc::new(Doors { hub: Arc::clone(&hub), guard });
+    let doors = Arc::new(Doors { hub: Arc::clone(&hub), guard, answers: Answers::default() });
     let service = Arc::new(routes::service(Arc::clone(&doors)));
     // Slots bound the open connections: without one, nothing more is accepted, and the kernel's backlog
     // and the clients wait.

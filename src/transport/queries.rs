@@ -5,12 +5,13 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::answers::Answers;
 use super::guard::Identity;
 use super::paths::{LISTED, Query};
 use super::reply::{self, Fault, Response};
 use super::rest::agent;
 use crate::hub::{Door, Field, Hub, UnitFilter, View, answer_too_large};
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX, REPLY_MAX_BYTES};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES, REPLY_MAX_BYTES};
 use crate::protocol::{
     ConflictStatus, Cursor, ErrorCode, MemoryType, PROTOCOL, Refusal, UnitStatus, VERSION, check_id,
 };
@@ -127,6 +128,7 @@ pub async fn units(
     query: &Query,
     headers: &HeaderMap,
     identity: &Identity,
+    answers: &Answers,
 ) -> Result<Response, Fault> {
     let asker = asker(headers, identity)?;
     let filter = UnitFilter {
@@ -138,7 +140,13 @@ pub async fn units(
         task: id(query, "task")?,
         session: id(query, "session")?,
     };
-    list(field, move |view| view.units(&filter, asker.as_deref())).await
+    let room = answers.room(2 * PAGE_MAX_BYTES).await?;
+    let view = field.view();
+    let print = move || serde_json::to_string(&view.units(&filter, asker.as_deref()));
+    match tokio::task::spawn_blocking(print).await {
+        Ok(Ok(text)) => Ok(reply::typed(StatusCode::OK, reply::JSON, room.hold(text))),
+        _ => Err(not_shown().into()),
+    }
 }
 
 fn one_of(names: &str) -> String {
@@ -146,14 +154,15 @@ fn one_of(names: &str) -> String {
 }
 
 /// `GET /v1/log?after=&limit=`: one JSON object a line.
-pub async fn log(field: &Field, query: &Query) -> Result<Response, Fault> {
+pub async fn log(field: &Field, query: &Query, answers: &Answers) -> Result<Response, Fault> {
+    let room = answers.room(2 * PAGE_MAX_BYTES).await?;
     let lines = field.log_lines(after(query)?.unwrap_or_default(), limit(query)?).await?;
     let mut body = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
     for line in &lines {
         body.push_str(line);
         body.push('\n');
     }
-    Ok(reply::typed(StatusCode::OK, "application/x-ndjson", body))
+    Ok(reply::typed(StatusCode::OK, "application/x-ndjson", room.hold(body)))
 }
 
 fn after(query: &Query) -> Result<Option<Cursor>, Refusal> {
@@ -191,13 +200,16 @@ async fn look(
             Ok(Some(reply::typed(StatusCode::OK, reply::JSON, body)))
         }
         Ok(Ok(Some(_))) => Err(answer_too_large().into()),
-        _ => Err(Refusal::new(
-            ErrorCode::InternalError,
-            "The state could not be shown.",
-            "Ask again; if it persists, report it with the hub's log.",
-        )
-        .into()),
+        _ => Err(not_shown().into()),
     }
+}
+
+fn not_shown() -> Refusal {
+    Refusal::new(
+        ErrorCode::InternalError,
+        "The state could not be shown.",
+        "Ask again; if it persists, report it with the hub's log.",
+    )
 }
 
 /// The same for what is always there.

@@ -15,6 +15,7 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 use tower_http::cors::{AllowOrigin, CorsLayer};
 use warp::Filter;
 
+use super::answers::Answers;
 use super::body::Upload;
 use super::guard::{Guard, Identity};
 use super::paths::{Endpoint, Query, Target};
@@ -31,6 +32,8 @@ pub struct Doors {
     pub hub: Arc<Hub>,
     /// Who may come in.
     pub guard: Guard,
+    /// How much may wait to be taken.
+    pub answers: Answers,
 }
 
 /// What is known of a request beside what warp hands out; put into its extensions by the connection.
@@ -218,9 +221,9 @@ async fn dispatch(
         Endpoint::Agents => queries::agents(field).await,
         Endpoint::Conflicts => queries::conflicts(field, &call.query).await,
         Endpoint::Unit(id) => queries::unit(field, id, headers, &identity).await,
-        Endpoint::Units => queries::units(field, &call.query, headers, &identity).await,
-        Endpoint::Log => queries::log(field, &call.query).await,
-        Endpoint::Events => events::events(hub, field, &call.query, headers, &identity).await,
+        Endpoint::Units => queries::units(field, &call.query, headers, &identity, &doors.answers).await,
+        Endpoint::Log => queries::log(field, &call.query, &doors.answers).await,
+        Endpoint::Events => events::events(doors, field, &call.query, headers, &identity).await,
         Endpoint::WebSocket => {
             let answer = handshake::accept(arrival.version, headers)?;
             let upgrade = call.upgrade.clone().ok_or_else(handshake::not_upgradable)?;

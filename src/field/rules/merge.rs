@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
     fn check_transition(&self) -> Result<(), Refusal> {
         let asks = self.request.strategy == Strategy::HumanEscalation;
         let decides = asks && self.request.winner_id.is_some();
-        let status = self.conflict.status;
+        let Conflict { id, status, unit_a, unit_b, .. } = *self.conflict;
         let (takes, advice) = match status {
             ConflictStatus::Detected => (
                 !decides,
@@ -118,17 +118,18 @@ impl<'a> Case<'a> {
         if takes {
             return Ok(());
         }
-        let with = if decides { " with a winner_id" } else { "" };
-        Err(Refusal::new(
-            ErrorCode::InvalidTransition,
-            format!(
-                "{} is {status}: {}{with} does not apply to it.",
-                self.conflict.id, self.request.strategy
-            ),
-            advice,
-        )
-        .with("conflict_id", json!(self.conflict.id))
-        .with("status", json!(status)))
+        let code = ErrorCode::InvalidTransition;
+        let refusal = if asks && status == ConflictStatus::Escalated {
+            // What was asked for has happened before; only the decision is missing.
+            let advice = format!("Name the winner, one of {unit_a}, {unit_b} (resolution.winner_id).");
+            let said = format!("{id} is already escalated: {} needs a winner now.", self.request.strategy);
+            Refusal::new(code, said, advice)
+        } else {
+            let with = if decides { " with a winner_id" } else { "" };
+            let said = format!("{id} is {status}: {}{with} does not apply to it.", self.request.strategy);
+            Refusal::new(code, said, advice)
+        };
+        Err(refusal.with("conflict_id", json!(id)).with("status", json!(status)))
     }
 
     fn failed(&self, key: &str, said: String, advice: impl Into<std::borrow::Cow<'static, str>>) -> Refusal {

@@ -349,7 +349,9 @@ proptest! {
                 }
                 let own = notice.actor.as_ref();
                 let told = own != SYSTEM && listener(own).hears(notice);
-                let conflict_of_own = matches!(&notice.subject, Subject::Conflict { authors, .. }
+                let excepted =
+                    [EventName::ConflictDetected, EventName::ConflictResolved].contains(&notice.event);
+                let conflict_of_own = excepted && matches!(&notice.subject, Subject::Conflict { authors, .. }
                     if authors.iter().flatten().any(|author| **author == *own));
                 prop_assert_eq!(told, conflict_of_own, "one's own doings: {:?}", notice);
             }

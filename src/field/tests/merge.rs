@@ -79,6 +79,7 @@ fn a_refused_transition_says_where_the_conflict_stands_and_what_it_takes() {
         ("detected", "human_escalation", true, "without winner_id first"),
         ("resolving", "synthesis", false, "strategy vote"),
         ("escalated", "vote", true, "human_escalation with resolution.winner_id"),
+        ("escalated", "human_escalation", false, "one of A, B (resolution.winner_id)"),
         ("resolved", "vote", true, "final"),
     ] {
         let (mut stage, dispute) = standing(status);
@@ -90,7 +91,8 @@ fn a_refused_transition_says_where_the_conflict_stands_and_what_it_takes() {
             (ErrorCode::InvalidTransition, &json!(status))
         );
         assert!(refusal.message.contains(status) && refusal.message.contains(strategy), "{refusal}");
-        assert!(refusal.suggested_action.contains(advice), "{refusal}");
+        let advice = advice.replace("A, B", &format!("{}, {}", dispute.a, dispute.b));
+        assert!(refusal.suggested_action.contains(&advice), "{refusal}");
     }
 }
 

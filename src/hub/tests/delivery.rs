@@ -13,7 +13,7 @@ use super::super::{Answer, ConnectionId, Field, Hub, Pending};
 use crate::config::Config;
 use crate::field::{Entry, World, apply, notices};
 use crate::log::{Faults, Log, LogError, MemoryLog, Moment};
-use crate::protocol::{Cursor, Envelope, EventName};
+use crate::protocol::{Cursor, Envelope, ErrorCode, EventName};
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -236,6 +236,57 @@ async fn commits_that_fail_are_told_of_as_far_as_the_log_holds_them() {
     stage.hub.stop().await;
 }
 
+/// Whoever loses its connection while the disk is full comes back to its subscription.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_subscription_is_attached_while_nothing_can_be_written() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let mut bob = stage.line(2, &["bob"]).await;
+    let wish = json!({ "id": "s", "events": ["memory.recorded"] });
+    ada.subscribe("ada", wish.clone()).await;
+    let unit = bob.record("bob", "x", json!([])).await;
+    stage.faults.set_full(true);
+    let full = bob.call("bob", "RECORD", with_relations("y", json!([]))).await;
+    assert_eq!(full.outcome.expect_err("no room").code, ErrorCode::StorageFull);
+    let mut back = stage.line(3, &[]).await;
+    back.subscribe("ada", json!({ "id": "s", "resume_after": "0.0" })).await;
+    assert_eq!(back.heard().await, format!("s memory.recorded {unit}"));
+    for change in
+        [json!({ "id": "s", "events": ["agent.left"] }), json!({ "id": "new", "events": ["agent.left"] })]
+    {
+        let payload = json!({ "action": "subscribe", "subscription": change });
+        let refused = back.call("ada", "SUBSCRIBE", payload).await.outcome.expect_err("a change is one");
+        assert_eq!(refused.code, ErrorCode::StorageFull);
+    }
+    stage.faults.set_full(false);
+    while bob.call("bob", "RECORD", with_relations("z", json!([]))).await.outcome.is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(back.heard().await.starts_with("s memory.recorded"));
+    stage.hub.stop().await;
+}
+
+/// The answer to a repeated message is the first one; a subscription that has ended since is not attached by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_does_not_bring_back_what_has_ended() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let wish = json!({ "action": "subscribe", "subscription": { "id": "s", "events": ["agent.joined"], "resume_after": "0.0" } });
+    let first = ada.call("ada", "SUBSCRIBE", wish.clone()).await;
+    stage.line(2, &["bob"]).await;
+    assert_eq!(ada.heard().await, "s agent.joined bob");
+    let end = json!({ "action": "unsubscribe", "subscription": { "id": "s" } });
+    ada.ok("ada", "SUBSCRIBE", end).await;
+    let mut again = stage.line(1, &[]).await;
+    // The same connection number and count of messages make the same message id.
+    again.sent = 1;
+    let answer = again.call("ada", "SUBSCRIBE", wish).await;
+    assert_eq!(answer.epoch, first.epoch, "it is the repeat");
+    again.hears_nothing_else().await;
+    assert!(again.outbox.is_empty());
+    stage.hub.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_pushed_while_its_commit_hangs() {
     let stage = Stage::new().await;
@@ -303,6 +354,50 @@ async fn authors_hear_of_their_resolved_conflicts_without_a_subscription() {
     assert_eq!(ada.heard().await, format!("direct conflict.resolved {conflict}"));
     bob.hears_nothing_else().await;
     ada.hears_nothing_else().await;
+    stage.hub.stop().await;
+}
+
+/// Something is resolved while the first reply over a connection is on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_directly_waits_for_the_first_reply() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let mut bob = stage.line(2, &["bob"]).await;
+    let one = ada.record("ada", "x", json!([])).await;
+    let two = bob.record("bob", "y", contradicts(&one)).await;
+    let mut late = stage.line(3, &[]).await;
+    let payload = with_relations("z", json!([]));
+    let pending = late.submit("ada", "RECORD", &payload).await;
+    let answer = timeout(PATIENCE, pending).await.expect("answered");
+    bob.ok("bob", "RETRACT", json!({ "memory_unit_id": two, "reason": "wrong" })).await;
+    let resolved = format!("direct conflict.resolved conflict-{}", two.strip_prefix("mem-").expect("an id"));
+    assert_eq!((bob.heard().await, ada.heard().await), (resolved.clone(), resolved.clone()));
+    assert!(late.outbox.ready().is_none(), "nobody has spoken here");
+    late.written("ada", "RECORD", &payload, &answer);
+    assert_eq!(late.heard().await, resolved);
+    late.hears_nothing_else().await;
+    stage.hub.stop().await;
+}
+
+/// A stream that no subscription stands behind has a name, but that name is nobody's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_without_a_subscription_is_nobody_s_to_change() {
+    let stage = Stage::new().await;
+    let mut ada = stage.line(1, &["ada"]).await;
+    let mut bob = stage.line(2, &["bob"]).await;
+    let named = super::subscription("stream", &[EventName::MemoryRecorded], 0);
+    let listener = stage.field().listener("ada", (*named).clone()).expect("ada is here");
+    let mut stream = stage.field().stream(listener, None, "after").expect("now has happened");
+    for (line, agent) in [(&mut ada, "ada"), (&mut bob, "bob")] {
+        line.subscribe(agent, json!({ "id": "stream", "events": ["agent.left"] })).await;
+        let end = json!({ "action": "unsubscribe", "subscription": { "id": "stream" } });
+        line.ok(agent, "SUBSCRIBE", end).await;
+    }
+    bob.record("bob", "x", json!([])).await;
+    let push = timeout(PATIENCE, stream.next()).await.expect("in time").expect("it goes on");
+    assert_eq!(push.event(), "memory.recorded");
+    ada.ok("ada", "DEREGISTER", json!({ "agent_id": "ada" })).await;
+    assert!(timeout(PATIENCE, stream.next()).await.expect("in time").is_none(), "with its agent it ends");
     stage.hub.stop().await;
 }
 

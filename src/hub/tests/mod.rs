@@ -99,13 +99,18 @@ impl Rig {
 
     /// Makes operations durable as one batch, and gives them to whoever follows.
     fn publish(&mut self, entries: &[Entry]) {
+        self.publish_of(entries, None);
+    }
+
+    /// The same for operations that a connection asked for.
+    fn publish_of(&mut self, entries: &[Entry], origin: Option<u64>) {
         let rows: Vec<_> =
             entries.iter().map(|entry| Row { epoch: entry.epoch, body: entry.to_json() }).collect();
         self.log.append(&Batch { rows: &rows, reserve: None }).expect("memory can be written");
         entries.iter().for_each(|entry| apply(&mut self.state, entry));
         let view = self.frame.view(&self.state.world, Vector::new(), self.state.clock);
         self.published.view.store(view);
-        let fresh = entries.iter().map(|entry| (Arc::new(entry.clone()), None)).collect();
+        let fresh = entries.iter().map(|entry| (Arc::new(entry.clone()), origin)).collect();
         self.feed.publish(fresh, self.state.world.last_epoch);
     }
 }
@@ -121,11 +126,13 @@ fn due(entries: &[Entry], world: &World, listener: &Listener, place: Cursor) -> 
     let mut all = Vec::new();
     for entry in entries.iter().filter(|entry| entry.epoch >= place.epoch) {
         for event in entry.events.iter().filter(|_| agent.is_some() && entry.epoch > listener.since()) {
+            // Once it has ended, its name may be another's.
+            let by_itself = Some(&*entry.agent_id) == agent;
             match event {
-                Event::Subscribed { subscription } if subscription.id == *id => {
+                Event::Subscribed { subscription } if by_itself && subscription.id == *id => {
                     events.clone_from(&subscription.events);
                 }
-                Event::Unsubscribed { subscription_id } if subscription_id == id => return all,
+                Event::Unsubscribed { subscription_id } if by_itself && subscription_id == id => return all,
                 Event::Deregistered { agent: left } if Some(&**left) == agent => return all,
                 _ => {}
             }

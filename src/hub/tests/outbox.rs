@@ -112,6 +112,45 @@ async fn a_ring_for_one_subscription_is_kept_for_the_other() {
     herald.abort();
 }
 
+/// Pages that end early are gone on from, not walked to.
+#[tokio::test]
+async fn whoever_is_behind_reads_nothing_twice_however_large_it_is() {
+    let entries = quiet_then_joined(200);
+    let mut rig = Rig::new(Bounds { operations: 1, page_bytes: 1, pages: 4, ..Bounds::default() });
+    rig.publish(&entries);
+    let mut scans = 0;
+    for behind in [entries.len(), 50] {
+        let place = Cursor::new(entries[entries.len() - behind].epoch - 1, 0);
+        let mut outbox = Outbox::new(Arc::clone(&rig.feed), None);
+        outbox.attach(observer(EventName::ALL), place, true);
+        let due = due(&entries, &rig.state.world, &observer(EventName::ALL), place);
+        for expected in due {
+            assert_eq!(told(&next(&mut outbox).await), expected);
+        }
+        let before = std::mem::replace(&mut scans, rig.watch.scans.load(Ordering::SeqCst));
+        assert!(scans - before <= behind + 2, "{} pages of one operation for {behind}", scans - before);
+    }
+}
+
+/// An operation that has left memory is still somebody's whose reply may be on its way.
+#[tokio::test]
+async fn what_comes_from_the_log_waits_for_its_reply_too() {
+    let entries = quiet_then_joined(20);
+    let mut rig = Rig::new(Bounds { operations: 2, ..Bounds::default() });
+    let (own, others) = entries.split_at(6);
+    rig.publish_of(own, Some(7));
+    rig.publish(others);
+    let due = due(&entries, &rig.state.world, &observer(EventName::ALL), Cursor::default());
+    let mut outbox = Outbox::new(Arc::clone(&rig.feed), Some(7));
+    outbox.attach(observer(EventName::ALL), Cursor::default(), true);
+    for expected in due.into_iter().filter(|(place, ..)| place.epoch < own[5].epoch) {
+        let early = timeout(Duration::from_millis(20), outbox.next()).await;
+        assert!(early.is_err(), "{expected:?} is not replied to");
+        outbox.replied(expected.0.epoch);
+        assert_eq!(told(&next(&mut outbox).await), expected);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_log_that_cannot_be_read_is_tried_again_and_nothing_is_lost() {
     let entries = quiet_then_joined(50);
