@@ -6,6 +6,21 @@ use std::path::PathBuf;
 use crate::limits;
 use crate::protocol::Limits;
 
+/// An embedding model outside of the hub.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EmbeddingSettings {
+    /// Where it is asked: `http://host:port/path`; without a path, `/v1/embeddings`.
+    pub url: String,
+    /// What it is called there.
+    pub model: String,
+    /// Values of a direction; asked of the model at the start where this is not set.
+    pub dimensions: Option<usize>,
+    /// Sent as a bearer token.
+    pub key: Option<String>,
+    /// How long an answer may take, milliseconds.
+    pub timeout_ms: u64,
+}
+
 /// Everything an operator can set, checked. Made from the command line by `cli`, or by hand in tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -23,6 +38,8 @@ pub struct Config {
     pub shared_drafts: bool,
     /// Lets meaning and nearness in a session count in relevance (section 8), where the level allows it.
     pub meaning: bool,
+    /// The embedding model; without one the built-in model.
+    pub embedding: Option<EmbeddingSettings>,
     /// Logs what each ATTUNE showed, so that REPLAY of a decision tells what its author knew (section 7).
     pub audit_reads: bool,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
@@ -55,7 +72,8 @@ impl Default for Config {
             level: 3,
             insecure: false,
             shared_drafts: false,
-            meaning: false,
+            meaning: true,
+            embedding: None,
             audit_reads: false,
             grace_ms: limits::GRACE_MS,
             limits: Limits::default(),

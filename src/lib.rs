@@ -16,12 +16,13 @@
 //!
 //! Who may use whom: `protocol` ← everyone; `relevance` ← `field`; `field`, `log` ← `hub`; `hub`, `protocol` ←
 //! `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so. (`hub` also holds each
-//! Field's relevance index, which is a cache beside the state.)
+//! Field's relevance index, which is a cache beside the state, and the file of its vectors, a cache beside the log.)
 //!
 //! # The way of an operation
 //!
 //! ```text
-//! door (ws, rest)               parse, limits, identity; the payload read, its digest taken
+//! door (ws, rest)               parse, limits, identity; the payload read, its digest taken; its text embedded,
+//!    │                          where a model outside does that
 //!    │  Message + where the answer goes   (bounded channel)
 //!    ▼
 //! actor (one task per Field)    stamp: epoch, time, connection      → Command

@@ -224,3 +224,41 @@ pub const FAREWELL_MS: u64 = 1_000;
 
 /// Responses smaller than this are not worth compressing: about one packet.
 pub const COMPRESS_MIN_BYTES: u16 = 1_024;
+
+/// Vectors in one block of the file beside the log: what a checksum covers, and what a crash may lose.
+pub const VECTOR_BLOCK_RECORDS_MAX: usize = 1_024;
+
+/// Batches of vectors that wait to be written; behind a disk that is slower, vectors are held.
+pub const VECTOR_BLOCKS_WAITING_MAX: usize = 64;
+
+/// Vectors that are held until they can be written, about 32 MiB; more are made again after the next start.
+pub const VECTOR_RECORDS_HELD_MAX: usize = 64 * 1_024;
+
+/// Texts in one request to an embedding endpoint: as many as common endpoints take.
+pub const EMBEDDING_BATCH_MAX: usize = 64;
+
+/// Requests to an embedding endpoint under way at once.
+pub const EMBEDDING_REQUESTS_MAX: usize = 4;
+
+/// Texts that wait to be sent to an embedding endpoint; a door that wants more waits, at most its patience.
+pub const EMBEDDING_WAITING_MAX: usize = 1_024;
+
+/// Largest answer of an embedding endpoint that is read: a full batch of the largest directions, written at length.
+pub const EMBEDDING_ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// What of a unit's text an embedding endpoint is given: models read some hundred to some thousand words.
+pub const EMBEDDED_TEXT_MAX_BYTES: usize = 16 * 1024;
+
+/// Directions of texts that are held between the door and the index; an older one is asked for again.
+pub const EMBEDDINGS_PARKED_MAX: usize = 8 * 1024;
+
+/// Pauses between tries to embed what is missing, milliseconds: at first, and at most.
+pub const EMBEDDING_RETRY_MIN_MS: u64 = 250;
+/// See [`EMBEDDING_RETRY_MIN_MS`].
+pub const EMBEDDING_RETRY_MAX_MS: u64 = 60_000;
+
+/// How long an embedding endpoint may take when nothing is set, milliseconds: an agent waits for it.
+pub const EMBEDDING_TIMEOUT_MS: u64 = 2_000;
+
+/// How long, after an embedding endpoint failed, doors do not wait for it, milliseconds.
+pub const EMBEDDING_REST_MS: u64 = 1_000;

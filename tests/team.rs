@@ -199,12 +199,12 @@ async fn check_story(
     assert_eq!(code(unknown), ErrorCode::UnitNotFound);
 }
 
-/// With meaning switched on, an agent is brought what shares no word with what it is about to do; and the hub says
+/// Unless meaning is switched off, an agent is brought what shares no word with what it is about to do; and the hub says
 /// so when it registers.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_meant_is_found_where_no_word_is_shared() {
     for (flags, expected) in
-        [(vec!["--meaning"], true), (vec![], false), (vec!["--meaning", "--level", "1"], false)]
+        [(vec![], true), (vec!["--no-meaning"], false), (vec!["--meaning", "--level", "1"], false)]
     {
         let data = TempDir::new().expect("a directory");
         let hub = HubProcess::start(data.path(), &flags);

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
-use crate::config::Config;
-use crate::limits::{EPOCH_CEILING, REPLY_MAX_BYTES, VOTE_QUORUM_MAX};
+use crate::config::{Config, EmbeddingSettings};
+use crate::limits::{EMBEDDING_TIMEOUT_MS, EPOCH_CEILING, REPLY_MAX_BYTES, VOTE_QUORUM_MAX};
 use crate::protocol::Limits;
+use crate::relevance::DIMENSIONS_MAX;
 
 /// Who sees drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -48,6 +49,10 @@ macro_rules! settings {
             #[arg(long, conflicts_with = "drafts")]
             #[serde(skip)]
             pub shared_drafts: bool,
+            /// The same as --meaning=false
+            #[arg(long, conflicts_with = "meaning")]
+            #[serde(skip)]
+            pub no_meaning: bool,
         }
 
         impl Settings {
@@ -58,6 +63,7 @@ macro_rules! settings {
                     config: self.config,
                     print_config: self.print_config,
                     shared_drafts: self.shared_drafts,
+                    no_meaning: self.no_meaning,
                 }
             }
         }
@@ -89,12 +95,24 @@ settings! {
     /// Who sees drafts [default: private]
     #[arg(long, env = "AKASHIK_DRAFTS")]
     drafts: Drafts,
-    /// Let meaning count in relevance: finds what shares no word with the need, for more time and memory a unit
+    /// Let meaning count in relevance, at level 2 and above: finds what shares no word with the need [default: true]
     #[arg(
         long, env = "AKASHIK_MEANING", value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", value_parser = BoolishValueParser::new(),
     )]
     meaning: bool,
+    /// An embedding model outside: an OpenAI-compatible endpoint, http only; its key is read from AKASHIK_EMBEDDING_KEY [default: the built-in model]
+    #[arg(long, env = "AKASHIK_EMBEDDING_URL", value_name = "URL")]
+    embedding_url: String,
+    /// What the model is called there
+    #[arg(long, env = "AKASHIK_EMBEDDING_MODEL", value_name = "NAME")]
+    embedding_model: String,
+    /// Dimensions of its embeddings [default: what it answers at the start]
+    #[arg(long, env = "AKASHIK_EMBEDDING_DIMENSIONS", value_name = "COUNT")]
+    embedding_dimensions: usize,
+    /// How long its answer may take; then the unit is recorded without, and embedded later [default: 2]
+    #[arg(long, env = "AKASHIK_EMBEDDING_TIMEOUT_SECONDS", value_name = "SECONDS")]
+    embedding_timeout_seconds: f64,
     /// Log what each ATTUNE showed, for REPLAY of decisions
     #[arg(
         long, env = "AKASHIK_AUDIT_READS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -179,6 +197,9 @@ impl Settings {
         if merged.shared_drafts {
             merged.drafts = Some(Drafts::Shared);
         }
+        if merged.no_meaning {
+            merged.meaning = Some(false);
+        }
         merged.validate().map_err(Failure::Usage)
     }
 
@@ -198,6 +219,7 @@ impl Settings {
             return Err("tokens are not served yet: leave --tokens (AKASHIK_TOKENS, tokens) out".to_owned());
         }
         let limits = self.limits()?;
+        let embedding = self.embedding()?;
         let config = Config {
             listen: self.listen.as_deref().map_or(Ok(default.listen), listen_address)?,
             data: self.data.unwrap_or(default.data),
@@ -205,6 +227,7 @@ impl Settings {
             level: bounded("level", self.level, default.level, 0, 3)?,
             insecure: self.insecure.unwrap_or(default.insecure),
             meaning: self.meaning.unwrap_or(default.meaning),
+            embedding,
             audit_reads: self.audit_reads.unwrap_or(default.audit_reads),
             shared_drafts: self.drafts.map_or(default.shared_drafts, |d| d == Drafts::Shared),
             grace_ms: milliseconds("grace_seconds", self.grace_seconds, default.grace_ms)?,
@@ -238,6 +261,36 @@ impl Settings {
         }
         let log_filter = self.log_filter.unwrap_or_else(|| "info".to_owned());
         Ok(Effective { config, log_format: self.log_format.unwrap_or_default(), log_filter })
+    }
+
+    /// The model outside, if one is named.
+    fn embedding(&self) -> Result<Option<EmbeddingSettings>, String> {
+        let Some(url) = self.embedding_url.clone() else {
+            let alone = self.embedding_model.is_some()
+                || self.embedding_dimensions.is_some()
+                || self.embedding_timeout_seconds.is_some();
+            return if alone {
+                Err("embedding_model, embedding_dimensions and embedding_timeout_seconds need embedding_url"
+                    .to_owned())
+            } else {
+                Ok(None)
+            };
+        };
+        let Some(model) = self.embedding_model.clone().filter(|model| !model.trim().is_empty()) else {
+            return Err("embedding_url needs embedding_model: what the model is called there".to_owned());
+        };
+        let dimensions = self.embedding_dimensions;
+        let dimensions =
+            dimensions.map(|count| bounded("embedding_dimensions", Some(count), count, 1, DIMENSIONS_MAX));
+        let seconds = self.embedding_timeout_seconds;
+        Ok(Some(EmbeddingSettings {
+            url,
+            model,
+            dimensions: dimensions.transpose()?,
+            // In the environment alone: what is on a command line or printed is seen by many.
+            key: std::env::var(EMBEDDING_KEY).ok().filter(|key| !key.is_empty()),
+            timeout_ms: milliseconds("embedding_timeout_seconds", seconds, EMBEDDING_TIMEOUT_MS)?,
+        }))
     }
 
     fn limits(&self) -> Result<Limits, String> {
@@ -286,6 +339,8 @@ impl Settings {
     }
 }
 
+/// The environment variable that holds the key of the embedding endpoint.
+const EMBEDDING_KEY: &str = "AKASHIK_EMBEDDING_KEY";
 /// A message carries an envelope, which alone takes some hundred bytes.
 const MESSAGE_BYTES_MIN: usize = 4 * 1024;
 /// Messages are held in memory, one a connection.
@@ -375,6 +430,7 @@ impl Effective {
             self.config.clone();
         let Config { allowed_origins, allowed_hosts, heartbeat_ms, silence_max_ms, .. } = self.config.clone();
         let seconds = |ms: u64| Some(ms as f64 / 1000.0);
+        let embedding = self.config.embedding.as_ref();
         Settings {
             listen: Some(listen.to_string()),
             data: Some(data),
@@ -384,6 +440,10 @@ impl Effective {
             insecure: Some(insecure),
             drafts: Some(if shared_drafts { Drafts::Shared } else { Drafts::Private }),
             meaning: Some(self.config.meaning),
+            embedding_url: embedding.map(|embedding| embedding.url.clone()),
+            embedding_model: embedding.map(|embedding| embedding.model.clone()),
+            embedding_dimensions: embedding.and_then(|embedding| embedding.dimensions),
+            embedding_timeout_seconds: embedding.and_then(|embedding| seconds(embedding.timeout_ms)),
             audit_reads: Some(self.config.audit_reads),
             grace_seconds: seconds(grace_ms),
             heartbeat_seconds: seconds(heartbeat_ms),
@@ -407,6 +467,7 @@ impl Effective {
             config: None,
             print_config: false,
             shared_drafts: false,
+            no_meaning: false,
         }
     }
 }

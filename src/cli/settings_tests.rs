@@ -41,12 +41,13 @@ fn flags_come_before_the_file() {
 #[test]
 fn every_flag_has_its_environment_variable_and_its_key() {
     use clap::CommandFactory;
-    let printed = Config { max_log_bytes: Some(1 << 30), ..Config::default() };
+    let embedding = EmbeddingSettings { dimensions: Some(8), timeout_ms: 9, ..EmbeddingSettings::default() };
+    let printed = Config { max_log_bytes: Some(1 << 30), embedding: Some(embedding), ..Config::default() };
     let printed = Effective { config: printed, log_format: LogFormat::Json, log_filter: "x".into() };
     let table: toml::Table = toml::from_str(&printed.to_toml().ok().unwrap()).unwrap();
     for arg in Line::command().get_arguments() {
         let id = arg.get_id().as_str();
-        if ["help", "config", "print_config", "shared_drafts", "tokens"].contains(&id) {
+        if ["help", "config", "print_config", "shared_drafts", "no_meaning", "tokens"].contains(&id) {
             continue;
         }
         assert!(table.contains_key(id), "{id} is not printed");
@@ -70,7 +71,15 @@ fn what_is_printed_reads_back_as_the_same() {
         "0",
         "--drafts",
         "shared",
-        "--meaning",
+        "--meaning=false",
+        "--embedding-url",
+        "http://localhost:9",
+        "--embedding-model",
+        "m",
+        "--embedding-dimensions",
+        "384",
+        "--embedding-timeout-seconds",
+        "0.5",
         "--audit-reads=false",
         "--grace-seconds",
         "0.25",
@@ -95,7 +104,9 @@ fn what_is_printed_reads_back_as_the_same() {
     ]);
     let effective = said.validate().unwrap();
     assert_eq!((effective.config.grace_ms, effective.config.shared_drafts), (250, true));
-    assert!(effective.config.meaning && !effective.config.audit_reads);
+    assert!(!effective.config.meaning && !effective.config.audit_reads);
+    let embedding = effective.config.embedding.as_ref().expect("a model outside");
+    assert_eq!((embedding.dimensions, embedding.timeout_ms), (Some(384), 500));
     let again = file(&effective.to_toml().ok().unwrap()).validate().unwrap();
     assert_eq!(again, effective);
 }
@@ -104,7 +115,7 @@ fn what_is_printed_reads_back_as_the_same() {
 fn unknown_keys_are_named() {
     let error = toml::from_str::<Settings>("level = 1\nlevle = 2\n").unwrap_err().to_string();
     assert!(error.contains("levle"), "{error}");
-    for own in ["config = \"x\"", "print_config = true", "shared_drafts = true"] {
+    for own in ["config = \"x\"", "print_config = true", "shared_drafts = true", "no_meaning = true"] {
         assert!(toml::from_str::<Settings>(own).is_err(), "{own}");
     }
 }
@@ -113,6 +124,16 @@ fn unknown_keys_are_named() {
 fn each_wrong_value_is_refused_by_name() {
     for (text, key) in [
         ("level = 4", "level"),
+        ("embedding_url = \"http://h\"", "embedding_model"),
+        ("embedding_model = \"m\"", "embedding_url"),
+        (
+            "embedding_url = \"http://h\"\nembedding_model = \"m\"\nembedding_dimensions = 0",
+            "embedding_dimensions",
+        ),
+        (
+            "embedding_url = \"http://h\"\nembedding_model = \"m\"\nembedding_dimensions = 5000",
+            "embedding_dimensions",
+        ),
         ("field = []", "field"),
         ("field = [\"a b\"]", "field"),
         ("field = [\"\"]", "field"),

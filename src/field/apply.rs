@@ -61,6 +61,24 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
                 world.set_status(no, UnitStatus::Contested);
             }
         }
+        Event::Unenriched { memory_unit_id } => {
+            if let Some(no) = world.find(*memory_unit_id) {
+                world.pending.insert(no);
+                // One that is contested already is pending behind that.
+                if world.slot(no).status == UnitStatus::Active {
+                    world.set_status(no, UnitStatus::PendingEnrichment);
+                }
+            }
+        }
+        Event::Enriched { memory_unit_id } => {
+            if let Some(no) = world.find(*memory_unit_id) {
+                world.pending.remove(&no);
+                if world.slot(no).status == UnitStatus::PendingEnrichment {
+                    world.set_status(no, UnitStatus::Active);
+                }
+                mention_unit(world, no, entry.epoch);
+            }
+        }
         Event::Attuned { .. } => {
             if let Some(agent) = world.agent_no(&entry.agent_id) {
                 world.mention(Entity::Shown(agent), entry.epoch);
@@ -246,7 +264,8 @@ fn resolve_conflict(world: &mut World, epoch: u64, id: ConflictId, resolution: &
         }
         world.open_disputes.remove(&no);
         if world.slot(no).status == UnitStatus::Contested {
-            world.set_status(no, UnitStatus::Active);
+            let waits = world.pending.contains(&no);
+            world.set_status(no, if waits { UnitStatus::PendingEnrichment } else { UnitStatus::Active });
         }
     }
 }

@@ -214,7 +214,14 @@ impl Teller<'_> {
     fn recorded(&mut self, unit: &Arc<Unit>, supersedes: &[UnitId]) {
         let contests = |event: &Event| matches!(event, Event::ConflictCreated { contested, .. } if contested.contains(&unit.id));
         let is_contested = self.entry.events.iter().any(contests);
-        let status = if is_contested { UnitStatus::Contested } else { UnitStatus::Active };
+        let waits = |event: &Event| matches!(event, Event::Unenriched { memory_unit_id } if *memory_unit_id == unit.id);
+        let status = if is_contested {
+            UnitStatus::Contested
+        } else if self.entry.events.iter().any(waits) {
+            UnitStatus::PendingEnrichment
+        } else {
+            UnitStatus::Active
+        };
         let summary =
             format!("{} by {}: {}", title(unit.kind), unit.source.agent_id, excerpt(&unit.content, SAID));
         let subject = Subject::Unit { unit: Arc::clone(unit), status, epoch: self.entry.epoch };

@@ -7,6 +7,18 @@ use serde_json::{Map, Value};
 use super::policy::Policy;
 use crate::protocol::{Envelope, Operation, Refusal, Request, SubscribeRequest, Timestamp, Wish};
 
+/// What became of a message's text at an embedding model outside of the hub, asked before the message is decided.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Embedded {
+    /// Nothing was to be asked: there is no such model, or no text for it.
+    #[default]
+    Unasked,
+    /// It gave this direction.
+    Given(Arc<[f32]>),
+    /// It gave none: why not.
+    Failed(Box<str>),
+}
+
 /// A message whose payload has been read. Reading costs more than deciding, so it is done at the door,
 /// in parallel, and what is wrong with the payload is carried along: other rules come first (section 12).
 #[derive(Debug, Clone)]
@@ -29,6 +41,8 @@ pub struct Message {
     pub bytes: usize,
     /// The payload, or what is wrong with it.
     pub request: Result<Request, Refusal>,
+    /// What became of its text at a model outside.
+    pub embedded: Embedded,
 }
 
 impl Message {
@@ -61,6 +75,7 @@ impl Message {
             digest,
             bytes: text.len() + envelope.id.len() + envelope.agent_id.len(),
             request,
+            embedded: Embedded::Unasked,
         }
     }
 }

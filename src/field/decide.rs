@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::command::{Command, Message};
+use super::command::{Command, Embedded, Message};
 use super::event::{Entry, Event};
 use super::policy::Policy;
 use super::rules;
@@ -44,6 +44,8 @@ pub struct Read {
     pub session_id: Option<Arc<str>>,
     /// What is asked.
     pub query: Query,
+    /// What became of the need at an embedding model outside.
+    pub embedded: Embedded,
 }
 
 /// What a read asks.
@@ -120,8 +122,11 @@ pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
 fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refusal> {
     let asker = ground.agent.unwrap_or_default();
     let session_id = || ground.message.session_id.clone();
-    let read =
-        |query| Ok(Verdict::Read(Read { epoch: ground.epoch, asker, session_id: session_id(), query }));
+    let embedded = || ground.message.embedded.clone();
+    let read = |query| {
+        let session_id = session_id();
+        Ok(Verdict::Read(Read { epoch: ground.epoch, asker, session_id, query, embedded: embedded() }))
+    };
     let change = match ground.message.request.as_ref().map_err(Refusal::clone)? {
         Request::Attune(request) => return read(Query::Attune(request.clone())),
         Request::Detect(request) => return read(Query::Detect(request.clone())),
@@ -243,6 +248,17 @@ pub fn audit(state: &State, at: Timestamp, read: &Read, shown: Vec<UnitId>) -> O
     entry.operation = Some(Operation::Attune);
     entry.agent_id = Arc::clone(&asker.agent.id);
     entry.session_id = read.session_id.as_ref().map(|id| state.world.interned_session(id));
+    Some(entry)
+}
+
+/// The Field's own entry for units whose embedding was made at last (section 3, life of a unit): those of them that
+/// still wait for it.
+pub fn enriched(state: &State, at: Timestamp, units: &[UnitId]) -> Option<Entry> {
+    let world = &state.world;
+    let waits = |id: &&UnitId| world.find(**id).is_some_and(|no| world.pending.contains(&no));
+    let mut events = units.iter().filter(waits).map(|id| Event::Enriched { memory_unit_id: *id });
+    let mut entry = systems(state, at, events.next()?)?;
+    entry.events.extend(events);
     Some(entry)
 }
 

@@ -72,6 +72,12 @@ pub enum Event {
     /// What an ATTUNE showed the entry's agent, where reads are audited. `read_epoch` is the ATTUNE's own.
     #[serde(rename = "ATTUNE")]
     Attuned { read_epoch: u64, shown: Vec<UnitId> },
+    /// The unit that was just committed waits for its embedding, which could not be made.
+    #[serde(rename = "ENRICHMENT_PENDING")]
+    Unenriched { memory_unit_id: UnitId },
+    /// The embedding was made at last.
+    #[serde(rename = "ENRICHED")]
+    Enriched { memory_unit_id: UnitId },
     /// A conflict was resolved; `superseded` names the units that the winner replaced.
     #[serde(rename = "MERGE")]
     Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },
@@ -102,6 +108,8 @@ impl Event {
             Self::Retracted { .. } => "RETRACT",
             Self::ConflictCreated { .. } => "CONFLICT_CREATED",
             Self::Attuned { .. } => "ATTUNE",
+            Self::Unenriched { .. } => "ENRICHMENT_PENDING",
+            Self::Enriched { .. } => "ENRICHED",
             Self::Merged { .. } => "MERGE",
             Self::Voted { .. } => "VOTE",
             Self::Escalated { .. } => "CONFLICT_ESCALATED",
@@ -122,7 +130,11 @@ impl Event {
     /// Whether the Field itself did it, as a consequence of somebody's operation.
     pub fn is_systems(&self) -> bool {
         match self {
-            Self::ConflictCreated { .. } | Self::Connected { .. } | Self::Failed { .. } => true,
+            Self::ConflictCreated { .. }
+            | Self::Connected { .. }
+            | Self::Failed { .. }
+            | Self::Unenriched { .. }
+            | Self::Enriched { .. } => true,
             Self::Merged { resolution, .. } => &*resolution.resolved_by == crate::protocol::SYSTEM,
             _ => false,
         }

@@ -29,12 +29,13 @@ mod visibility;
 pub use apply::apply;
 pub use audience::{Concern, Listener, Notice, Subject, Turn, announced, notices};
 pub use census::UnitFilter;
-pub use command::{Command, Message, message_key};
-pub use decide::{Query, Read, Verdict, audit, connect, decide, overdue};
+pub use command::{Command, Embedded, Message, message_key};
+pub use decide::{Query, Read, Verdict, audit, connect, decide, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
-    Chronicle, Selection, detect, document, document_of, kind, replay, select, show, subscriptions,
+    Chronicle, Selection, Writes, detect, document, document_of, kind, replay, select, show, subscriptions,
+    writes,
 };
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};

@@ -101,6 +101,17 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// The same, where a model outside of the hub makes the embeddings; without a say where meaning does not count.
+    #[must_use]
+    pub fn with_model(mut self, name: &str, dimensions: usize) -> Self {
+        if self.meaning {
+            self.capabilities.embedding = Some(json!({ "name": name, "dimensions": dimensions }));
+        }
+        self
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self::new("default", Self::TOP_LEVEL, false, limits::GRACE_MS, Limits::default())

@@ -114,6 +114,8 @@ pub struct World {
     pub timeline: Vector<(u64, UnitNo)>,
     /// Units that stand in no timeline: drafts, and drafts that were discarded; by epoch.
     pub offstage: OrdSet<(u64, UnitNo)>,
+    /// Live units that wait for their embedding.
+    pub pending: OrdSet<UnitNo>,
     /// All agents that ever registered.
     pub agents: Vector<Arc<AgentRecord>>,
     agent_numbers: SharedMap<Arc<str>, AgentNo>,
@@ -137,6 +139,8 @@ pub struct World {
     pub subscriptions: SharedMap<Arc<str>, SubscriptionRecord>,
     /// Each agent's subscriptions.
     pub subscribed: SharedMap<AgentNo, OrdSet<Arc<str>>>,
+    /// How many units have the archived flag.
+    pub archived: u64,
     /// How many units stand in each status, in the order of [`UnitStatus::ALL`].
     pub by_status: [u64; UnitStatus::ALL.len()],
     /// Entries in the log.
@@ -322,6 +326,9 @@ impl World {
     pub(super) fn set_status(&mut self, no: UnitNo, status: UnitStatus) {
         let slot = &mut self.units[no as usize];
         let (author, before) = (slot.author, std::mem::replace(&mut slot.status, status));
+        if !status.is_live() {
+            self.pending.remove(&no);
+        }
         self.by_status[before as usize] -= 1;
         self.by_status[status as usize] += 1;
         match (before.is_live(), status.is_live()) {

@@ -24,7 +24,8 @@ use super::waiting::{
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Message, Read, State, Verdict, World, apply, audit, connect, decide, overdue,
+    AgentNo, Command, Entry, Message, Read, State, Verdict, World, apply, audit, connect, decide, enriched,
+    overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
@@ -43,6 +44,8 @@ pub(super) enum Call {
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
     /// An ATTUNE was computed and is to be noted before it is answered.
     Shown { read: Box<Read>, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer> },
+    /// Embeddings were made at last that these units may have waited for.
+    Enriched(Vec<UnitId>),
     /// A connection ended.
     Detach(u64),
     /// Are you there? Answers whether the log is open.
@@ -195,6 +198,13 @@ impl Actor {
                 drop(room);
             }
             Call::Shown { read, shown, answer, to } => self.note_shown(&read, shown, answer, to),
+            Call::Enriched(units) => {
+                if matches!(self.mode, Mode::Open)
+                    && let Some(entry) = enriched(&self.state, Timestamp::now(), &units)
+                {
+                    self.enter(entry, None);
+                }
+            }
             Call::Detach(connection) => {
                 self.state.presence.detach(connection, Timestamp::now());
                 self.publish();

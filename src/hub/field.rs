@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
@@ -17,19 +18,24 @@ use tokio::task::JoinSet;
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
+use super::endpoint::Endpoint;
+use super::enricher::{Enricher, embed_behind};
 use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::reads::Reads;
 use super::restore::restore;
 use super::sessions::ConnectionId;
+use super::vector_file;
+use super::vector_keeper::{Identify, VectorKeeper};
 use super::view::{Frame, View};
 use super::writer;
 use super::{INDEX_NICENESS, StartError, step_back};
 use crate::field::{Message, Policy, World, log_lines};
 use crate::limits::{ACTOR_QUEUE, ACTOR_QUEUE_MAX_BYTES, PAGE_MAX_BYTES, QUEUE_PATIENCE_MS};
-use crate::log::{Log, LogError};
+use crate::log::{Log, LogError, LogReader};
 use crate::protocol::{Cursor, Envelope, ErrorCode, Refusal, Timestamp};
+use crate::relevance::{Meaning, embedding};
 
 /// Connections to the log beside those of the read pool's threads.
 const READERS_FOR_GETS: usize = 2;
@@ -42,6 +48,8 @@ const READY_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Field {
     frame: Frame,
     calls: mpsc::Sender<Call>,
+    /// Embeds messages by a model outside, where one is used.
+    enricher: Option<Enricher>,
     /// What the queue of calls may hold in bytes.
     room: Arc<Semaphore>,
     published: Arc<Published>,
@@ -49,7 +57,16 @@ pub struct Field {
     feed: Arc<Feed>,
     /// Wakes whoever follows; ended when this is dropped.
     herald: Mutex<JoinSet<()>>,
-    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+    threads: Mutex<Threads>,
+}
+
+/// A Field's threads, until they are waited for.
+#[derive(Debug, Default)]
+struct Threads {
+    /// The log thread and the indexer.
+    working: Vec<thread::JoinHandle<()>>,
+    /// The one that writes the vectors, which ends after them.
+    keeping: Option<thread::JoinHandle<()>>,
 }
 
 /// Figures of a Field's log.
@@ -61,23 +78,56 @@ pub struct LogFigures {
     pub bytes: u64,
 }
 
+/// What a Field shares with the others of its hub, and where it may keep files.
+pub(super) struct Means {
+    /// Where reads are computed.
+    pub readers: Arc<rayon::ThreadPool>,
+    /// Where many units are indexed at once.
+    pub indexers: Arc<rayon::ThreadPool>,
+    pub metrics: Arc<Metrics>,
+    /// The Field's own directory, if it has one.
+    pub directory: Option<PathBuf>,
+    /// The embedding model outside, where one is used.
+    pub endpoint: Option<Arc<Endpoint>>,
+}
+
 impl Field {
     /// Rebuilds a Field from its log and starts its actor, its log thread and its indexer.
     pub(super) async fn start(
         name: &str,
         policy: Policy,
         log: Box<dyn Log>,
-        pool: Arc<rayon::ThreadPool>,
-        metrics: Arc<Metrics>,
+        means: Means,
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
-        let index = Arc::new(SharedIndex::new(policy.meaning));
+        let Means { readers: pool, indexers, metrics, directory, endpoint } = means;
+        let endpoint = endpoint.filter(|_| policy.meaning);
+        let meaning = match &endpoint {
+            Some(endpoint) => Meaning::Given { dimensions: endpoint.dimensions() },
+            None if policy.meaning => Meaning::BuiltIn,
+            None => Meaning::Nothing,
+        };
+        let model = endpoint.as_ref().map_or(embedding::NAME, |endpoint| endpoint.model());
+        let mut keeping = None;
+        let keeper = match directory.filter(|_| policy.meaning) {
+            Some(directory) => {
+                let path = directory.join(vector_file::FILE_NAME);
+                let (jobs, thread) =
+                    vector_file::spawn_writer(name, path.clone()).map_err(StartError::Thread)?;
+                keeping = Some(thread);
+                let identify = identify(log.reader().map_err(failed)?);
+                VectorKeeper::new(path, model, meaning.dimensions(), identify, jobs)
+            }
+            None => VectorKeeper::none(),
+        };
+        let index = Arc::new(SharedIndex::new(meaning, indexers, keeper));
         let frame = Frame { name: name.into(), policy: Arc::new(policy), index };
         let published = Arc::new(Published {
             view: ArcSwap::new(frame.view(&World::default(), Vector::new(), 0)),
             clock: AtomicU64::new(0),
         });
-        let (indexer, for_indexer) = spawn_indexer(name, &published).map_err(StartError::Thread)?;
+        let (indexer, for_indexer) =
+            spawn_indexer(name, &published, &frame.index).map_err(StartError::Thread)?;
 
         let reader = log.reader().map_err(failed)?;
         let progress = {
@@ -107,7 +157,8 @@ impl Field {
         let for_writer = thread::Builder::new()
             .name(format!("akashik-log-{name}"))
             .spawn(move || writer::run(log, &jobs_in, &done));
-        let threads = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
+        let working = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
+        frame.index.set_whole();
         let _ = indexer.try_send(());
         let bounds = Bounds::default();
         let feed = Feed::new(Arc::clone(&reads), Arc::clone(&published), frame.policy.meaning, bounds);
@@ -126,10 +177,25 @@ impl Field {
             metrics,
             indexer,
         };
+        let calls_back = calls.downgrade();
         tokio::spawn(Actor::new(parts).run());
+        let enricher = endpoint.map(|endpoint| {
+            let (index, published) = (Arc::clone(&frame.index), Arc::clone(&published));
+            tokio::spawn(embed_behind(Arc::clone(&endpoint), index, published, calls_back));
+            Enricher::new(endpoint, Arc::clone(&frame.index))
+        });
         let room = Arc::new(Semaphore::new(ACTOR_QUEUE_MAX_BYTES));
-        let (herald, threads) = (Mutex::new(herald), Mutex::new(threads));
-        Ok(Self { frame, calls, room, published, reads, feed, herald, threads })
+        Ok(Self {
+            frame,
+            calls,
+            enricher,
+            room,
+            published,
+            reads,
+            feed,
+            herald: Mutex::new(herald),
+            threads: Mutex::new(Threads { working, keeping }),
+        })
     }
 
     /// The Field's name.
@@ -156,7 +222,13 @@ impl Field {
     /// Hands a message to the actor; waits for room, at most [`QUEUE_PATIENCE_MS`]. Messages that are handed
     /// over one after the other are decided in that order. Once this returns, the operation happens whether
     /// or not the answer is waited for.
-    pub async fn submit(&self, message: Message, connection: Option<ConnectionId>) -> Pending {
+    ///
+    /// Where an embedding model outside is used, its answer is awaited first, as long as its patience allows.
+    pub async fn submit(&self, mut message: Message, connection: Option<ConnectionId>) -> Pending {
+        if let Some(enricher) = &self.enricher {
+            let view = self.view();
+            enricher.embed(&mut message, view.world()).await;
+        }
         let (to, answer) = oneshot::channel();
         let hand_over = async {
             // One message alone may be larger than the whole queue's bound.
@@ -274,29 +346,59 @@ impl Field {
             let _ = stopped.await;
         }
         self.herald.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let ended = tokio::task::spawn_blocking(move || {
-            for thread in threads {
-                if thread.join().is_err() {
-                    tracing::error!("a thread of the Field had panicked");
-                }
+        let Threads { working, keeping } =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let index = Arc::clone(&self.frame.index);
+        let join = |thread: thread::JoinHandle<()>| {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the Field had panicked");
             }
+        };
+        let ended = tokio::task::spawn_blocking(move || {
+            working.into_iter().for_each(join);
+            index.close();
+            keeping.into_iter().for_each(join);
         });
         let _ = ended.await;
     }
 }
 
-/// Starts the thread that brings the index up to the published view whenever it is told that there is more.
+/// Tells the identity of a log by its first entry, once there is one.
+fn identify(reader: Box<dyn LogReader>) -> Identify {
+    Box::new(move || {
+        let mut identity = None;
+        let scanned = reader.scan(0, &mut |_, body| {
+            identity = Some(vector_file::identity(body));
+            ControlFlow::Break(())
+        });
+        scanned.ok().and(identity)
+    })
+}
+
+/// Starts the thread that brings the index up to the published view whenever it is told that there is more, and
+/// between that embeds what was entered without a vector.
 fn spawn_indexer(
     name: &str,
     published: &Arc<Published>,
+    index: &Arc<SharedIndex>,
 ) -> std::io::Result<(blocking::SyncSender<()>, thread::JoinHandle<()>)> {
     let (tell, told) = blocking::sync_channel(1);
-    let published = Arc::clone(published);
+    let (published, index) = (Arc::clone(published), Arc::clone(index));
     let work = move || {
         step_back(INDEX_NICENESS);
-        while told.recv().is_ok() {
-            published.view.load_full().catch_up_index();
+        let mut behind = false;
+        loop {
+            let more = if behind { told.try_recv() } else { told.recv().map_err(Into::into) };
+            if matches!(more, Err(blocking::TryRecvError::Disconnected)) {
+                break;
+            }
+            // Asked before the view is taken: the view is then no older than the answer.
+            let whole = index.is_whole();
+            let view = published.view.load_full();
+            if more.is_ok() {
+                view.catch_up_index(whole);
+            }
+            behind = view.embed_missing();
         }
     };
     Ok((tell, thread::Builder::new().name(format!("akashik-index-{name}")).spawn(work)?))

@@ -3,29 +3,79 @@
 //! The index is no part of the state: it is a cache over the append-only sequence of commits, so it can be
 //! behind (whoever needs it catches up from its own view) or ahead (a request names its horizon). Nobody in
 //! the actor ever waits for it.
+//!
+//! Following is done by one at a time, whose turn it is: documents are read without the index being held, many of
+//! them on all cores, and entered in short strides between which others read. Vectors come from the file beside the
+//! log where it has them (`vector_keeper`). A few units without one are embedded at once, so that whoever recorded one
+//! finds it by its meaning; many are entered with their words alone and embedded behind (`embed_missing`).
 
-use std::sync::{PoisonError, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::thread;
 
-use crate::field::{World, document};
-use crate::relevance::Index;
+use rayon::prelude::*;
 
-/// Bytes of text indexed under one write lock: short enough that readers hardly wait.
+use super::vector_file::{Record, text_checksum};
+use super::vector_keeper::VectorKeeper;
+use crate::field::{Slot, World, document, kind};
+use crate::limits::{EMBEDDED_TEXT_MAX_BYTES, EMBEDDINGS_PARKED_MAX};
+use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector};
+
+/// Bytes of text followed in one turn when few units are missing.
 const STEP_BYTES: usize = 64 * 1024;
+/// The same when many are: enough for all cores.
+const LONG_STEP_BYTES: usize = 2 * 1024 * 1024;
+/// Units that are read by whoever's turn it is; more are shared among the cores.
+const ALONE: usize = 64;
+/// Units entered under one write lock: short enough that readers hardly wait.
+const STRIDE: usize = 32;
+/// As long as no more units than this are missing, each is embedded before it is entered.
+const EMBEDDED_AT_ONCE: usize = 512;
+/// Units embedded behind in one go.
+const BEHIND: usize = 2_048;
 
 /// An index that readers share and that any of them brings up to date.
 pub(super) struct SharedIndex {
-    /// Whether it takes in meaning.
-    meaning: bool,
+    meaning: Meaning,
     index: RwLock<Index>,
+    turn: Mutex<Follower>,
+    /// Where many documents are read.
+    pool: Arc<rayon::ThreadPool>,
+    /// What each thread of the pool reads with.
+    crew: Vec<Mutex<Reader>>,
+    /// Whether the state has been read back from the log.
+    whole: AtomicBool,
+    /// What a model outside made at the doors.
+    parked: Mutex<Parked>,
+}
+
+/// What whoever's turn it is works with.
+struct Follower {
+    reader: Reader,
+    keeper: VectorKeeper,
+    /// Documents that were entered without a vector, oldest first.
+    missing: VecDeque<u32>,
+}
+
+/// Vectors of texts that are on their way to becoming units, by a hash of the text.
+#[derive(Default)]
+struct Parked {
+    vectors: HashMap<u128, Vector>,
+    /// Oldest first.
+    order: VecDeque<u128>,
 }
 
 impl SharedIndex {
-    /// An empty index that takes in meaning, or words alone.
-    pub fn new(meaning: bool) -> Self {
-        Self { meaning, index: RwLock::new(Index::taking_in(meaning)) }
+    /// An empty index that takes in so much meaning, reads on this pool and has its vectors kept.
+    pub fn new(meaning: Meaning, pool: Arc<rayon::ThreadPool>, keeper: VectorKeeper) -> Self {
+        let crew = (0..pool.current_num_threads()).map(|_| Mutex::default()).collect();
+        let follower = Follower { reader: Reader::default(), keeper, missing: VecDeque::new() };
+        let (index, turn) = (RwLock::new(Index::of(meaning)), Mutex::new(follower));
+        Self { meaning, index, turn, pool, crew, whole: AtomicBool::new(false), parked: Mutex::default() }
     }
 
-    /// Runs `read` with an index that knows at least the committed units of `world`.
+    /// Runs `read` with an index that knows at least the committed units of `world`, if not all their vectors.
     pub fn with<R>(&self, world: &World, read: impl FnOnce(&Index) -> R) -> R {
         self.catch_up(world);
         read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
@@ -34,27 +84,249 @@ impl SharedIndex {
     /// Indexes what `world` has and the index lacks.
     pub fn catch_up(&self, world: &World) {
         while self.index.is_poisoned() || self.len() < world.timeline.len() {
-            let mut index = match self.index.write() {
-                Ok(index) => index,
-                Err(poisoned) => {
-                    // A unit was left half entered: start anew rather than go on with it.
-                    let mut index = poisoned.into_inner();
-                    *index = Index::taking_in(self.meaning);
-                    self.index.clear_poison();
-                    index
-                }
-            };
+            let mut turn = self.turn();
+            self.heal(&mut turn);
             // Somebody else may have been faster.
-            let missing = world.timeline.skip((index.len() as usize).min(world.timeline.len()));
-            let mut bytes = 0;
-            for (_, no) in &missing {
-                let slot = world.slot(*no);
-                index.push(&document(slot));
-                bytes += slot.unit.text_bytes();
-                if bytes > STEP_BYTES {
-                    break;
+            let start = self.len();
+            if start < world.timeline.len() {
+                self.step(world, start, &mut turn);
+            }
+        }
+    }
+
+    /// From now on the newest view holds all of the log.
+    pub fn set_whole(&self) {
+        self.whole.store(true, Ordering::Release);
+    }
+
+    /// Whether a view that is taken from now on holds all of the log.
+    pub fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Acquire)
+    }
+
+    /// Nothing is kept any more: lets go of the thread that writes vectors.
+    pub fn close(&self) {
+        self.turn().keeper.give_up();
+    }
+
+    /// The same as `catch_up` for a view that holds all of the log: whatever the file of vectors says beyond it is of
+    /// no use.
+    pub fn settle(&self, world: &World) {
+        self.catch_up(world);
+        let late = self.turn().keeper.finish(world);
+        self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
+    }
+
+    /// Embeds units that were entered without a vector; whether there may be more. For the indexer alone.
+    pub fn embed_missing(&self, world: &World) -> bool {
+        if self.meaning != Meaning::BuiltIn {
+            return false;
+        }
+        let places = self.missing_places(BEHIND);
+        let of = |place: &u32| world.timeline.get(*place as usize).map(|(_, no)| world.slot(*no));
+        let known: Vec<(u32, &Slot)> =
+            places.iter().filter_map(|place| of(place).map(|slot| (*place, slot))).collect();
+        let embed = |(place, slot): &(u32, &Slot)| {
+            let mut reader = self.crew_member();
+            (*place, record(slot, reader.embed(&document(slot))))
+        };
+        let made: Vec<(u32, Record)> = self.pool.install(|| known.par_iter().map(embed).collect());
+        self.supply(made);
+        !places.is_empty()
+    }
+
+    /// Holds the vector of a text until its unit is entered.
+    pub fn park(&self, text: &str, vector: Vector) {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = text_key(text);
+        if parked.vectors.insert(key, vector).is_none() {
+            parked.order.push_back(key);
+        }
+        if parked.order.len() > EMBEDDINGS_PARKED_MAX
+            && let Some(oldest) = parked.order.pop_front()
+        {
+            parked.vectors.remove(&oldest);
+        }
+    }
+
+    /// Whether the vector of a text is at hand.
+    pub fn is_parked(&self, text: &str) -> bool {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).vectors.contains_key(&text_key(text))
+    }
+
+    fn parked(&self, slot: &Slot) -> Option<Vector> {
+        let key = text_key(&embedded_text(&document(slot)));
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).vectors.get(&key).cloned()
+    }
+
+    /// Units that were entered without a vector, with their texts; they are missing no more until given back.
+    pub fn take_missing(&self, world: &World, most: usize) -> Vec<(u32, String)> {
+        let places = self.missing_places(most);
+        let (known, unknown): (Vec<u32>, Vec<u32>) =
+            places.into_iter().partition(|place| (*place as usize) < world.timeline.len());
+        self.give_back(unknown.into_iter());
+        let text = |place: u32| {
+            let slot = world.slot(world.timeline[place as usize].1);
+            (place, embedded_text(&document(slot)))
+        };
+        known.into_iter().map(text).collect()
+    }
+
+    /// Takes out places of units without a vector; none as long as the file may have it.
+    fn missing_places(&self, most: usize) -> Vec<u32> {
+        let mut turn = self.turn();
+        if turn.keeper.is_reading() {
+            return Vec::new();
+        }
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let mut places = Vec::new();
+        while places.len() < most
+            && let Some(place) = turn.missing.pop_front()
+        {
+            // The file may have had it after all.
+            if !index.has_vector(place) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// Takes back what could not be embedded.
+    pub fn give_back(&self, places: impl Iterator<Item = u32>) {
+        self.turn().missing.extend(places);
+    }
+
+    /// Takes in vectors that were made behind.
+    pub fn fill(&self, world: &World, made: Vec<(u32, Vector)>) {
+        let named = |(place, vector): (u32, Vector)| {
+            let slot = world.slot(world.timeline.get(place as usize)?.1);
+            Some((place, record(slot, vector)))
+        };
+        self.supply(made.into_iter().filter_map(named).collect());
+    }
+
+    /// Whether a unit's vector is known.
+    pub fn has_vector(&self, place: u32) -> bool {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).has_vector(place)
+    }
+
+    /// Takes in vectors of entered units, and keeps them.
+    fn supply(&self, made: Vec<(u32, Record)>) {
+        self.take_in(made.iter().map(|(place, record)| (*place, &record.vector)));
+        self.turn().keeper.keep(made.into_iter().map(|(_, record)| record));
+    }
+
+    fn take_in<'a>(&self, vectors: impl Iterator<Item = (u32, &'a Vector)>) {
+        let mut vectors = vectors.peekable();
+        while vectors.peek().is_some() {
+            let mut index = self.write();
+            vectors.by_ref().take(8 * STRIDE).for_each(|(place, vector)| index.set_vector(place, vector));
+        }
+    }
+
+    /// Follows for one turn.
+    fn step(&self, world: &World, start: usize, turn: &mut Follower) {
+        let few = world.timeline.len() - start <= EMBEDDED_AT_ONCE;
+        let mut room = if few { STEP_BYTES } else { LONG_STEP_BYTES };
+        let mut slots: Vec<&Slot> = Vec::new();
+        for (_, no) in &world.timeline.skip(start) {
+            let slot = world.slot(*no);
+            slots.push(slot);
+            match room.checked_sub(slot.unit.text_bytes()) {
+                Some(left) => room = left,
+                None => break,
+            }
+        }
+        let mut late = Vec::new();
+        let mut kept: Vec<Option<Vector>> = match self.meaning {
+            Meaning::Nothing => slots.iter().map(|_| None).collect(),
+            _ => slots.iter().map(|slot| turn.keeper.take(world, slot, &mut late)).collect(),
+        };
+        late.retain(|(place, vector)| {
+            let own = (*place as usize).checked_sub(start).and_then(|at| kept.get_mut(at));
+            own.map(|own| *own = Some(vector.clone())).is_none()
+        });
+        // While the file may still have its vector, no unit is embedded again.
+        let at_once = few && !turn.keeper.is_reading();
+        let mut readings = self.read(&slots, &kept, at_once, &mut turn.reader);
+        if matches!(self.meaning, Meaning::Given { .. }) {
+            for ((slot, kept), reading) in slots.iter().zip(&kept).zip(&mut readings) {
+                if let Some(vector) = kept.is_none().then(|| self.parked(slot)).flatten() {
+                    reading.set_vector(vector);
                 }
             }
+        }
+        let mut fresh = Vec::new();
+        let places = u32::try_from(start).unwrap_or(u32::MAX)..;
+        let mut entering = places.zip(slots.iter().zip(readings).zip(kept)).peekable();
+        while entering.peek().is_some() {
+            let mut index = self.write();
+            for (place, ((slot, mut reading), kept)) in entering.by_ref().take(STRIDE) {
+                index.enter(&document(slot), kind(slot.kind), slot.task, &reading);
+                let made = reading.take_vector();
+                match (kept, made) {
+                    (Some(vector), _) => index.set_vector(place, &vector),
+                    (None, Some(vector)) => fresh.push(record(slot, vector)),
+                    (None, None) if self.meaning != Meaning::Nothing => turn.missing.push_back(place),
+                    (None, None) => {}
+                }
+            }
+        }
+        self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
+        turn.keeper.keep(fresh.into_iter());
+    }
+
+    fn read(
+        &self,
+        slots: &[&Slot],
+        kept: &[Option<Vector>],
+        at_once: bool,
+        reader: &mut Reader,
+    ) -> Vec<Reading> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = &*index;
+        let read = |reader: &mut Reader, (slot, kept): (&&Slot, &Option<Vector>)| {
+            index.read(reader, &document(slot), kept.is_some() || !at_once)
+        };
+        if slots.len() <= ALONE {
+            return slots.iter().zip(kept).map(|both| read(reader, both)).collect();
+        }
+        let shared = || {
+            let both = slots.par_iter().zip(kept).with_min_len(16);
+            self.pool.install(|| both.map(|both| read(&mut self.crew_member(), both)).collect())
+        };
+        if rayon::current_thread_index().is_none() {
+            return shared();
+        }
+        // A thread of another pool would, while it waits here, begin other reads of its own pool, and these would
+        // wait for the turn that it holds itself. So another thread waits for it.
+        thread::scope(|scope| match scope.spawn(shared).join() {
+            Ok(readings) => readings,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
+    /// The reader of the pool's thread that asks.
+    fn crew_member(&self) -> MutexGuard<'_, Reader> {
+        let at = rayon::current_thread_index().unwrap_or(0) % self.crew.len();
+        self.crew[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Follower> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A unit that was left half entered: start anew rather than go on with it.
+    fn heal(&self, turn: &mut Follower) {
+        if self.index.is_poisoned() {
+            *self.write() = Index::of(self.meaning);
+            turn.missing.clear();
+            turn.keeper.give_up();
+            self.index.clear_poison();
         }
     }
 
@@ -63,8 +335,37 @@ impl SharedIndex {
     }
 }
 
+/// What of a document a model outside is given: its content, the question that it answers, its purpose.
+pub(super) fn embedded_text(doc: &Document<'_>) -> String {
+    let mut text = String::new();
+    for part in [doc.content, doc.question.unwrap_or_default(), doc.purpose] {
+        let room = EMBEDDED_TEXT_MAX_BYTES.saturating_sub(text.len() + 1);
+        if !part.is_empty() && room > 0 {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&part[..part.floor_char_boundary(room)]);
+        }
+    }
+    text
+}
+
+fn text_key(text: &str) -> u128 {
+    let mut key = [0; 16];
+    key.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+    u128::from_le_bytes(key)
+}
+
+fn record(slot: &Slot, vector: Vector) -> Record {
+    Record { unit: slot.id, text: text_checksum(&document(slot)), vector }
+}
+
 impl std::fmt::Debug for SharedIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SharedIndex").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -43,7 +43,7 @@ impl Field {
         };
         // A repeated message may tell of one that has ended since: then there is nothing to attach.
         let known = world.subscriptions.get(&subscribed.subscription.id);
-        if !known.is_some_and(|known| world.agent(known.agent).agent.id == agent) {
+        if known.is_none_or(|known| world.agent(known.agent).agent.id != agent) {
             return;
         }
         let listener = Listener::new(agent, Arc::new(subscribed.subscription), epoch);

@@ -4,12 +4,16 @@
 //! the actor (`actor`) stamps it, decides, applies, and gathers entries into a batch; the log thread
 //! (`writer`) makes the batch durable with one flush while the actor decides the next; then the replies that
 //! waited for it leave, reads included, and the durable state is published as a [`View`] for the GETs. Reads
-//! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units.
+//! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
+//! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
+//! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 
 mod actor;
 mod answer;
 mod bells;
 mod debounce;
+mod endpoint;
+mod enricher;
 mod feed;
 mod field;
 mod follower;
@@ -25,6 +29,8 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 mod told;
+mod vector_file;
+mod vector_keeper;
 mod view;
 mod waiting;
 mod writer;
@@ -37,6 +43,8 @@ use std::time::Instant;
 use thiserror::Error;
 
 pub use answer::{Answer, Payload, answer_too_large};
+use endpoint::Endpoint;
+use field::Means;
 pub use field::{Field, LogFigures, Pending};
 pub use outbox::Outbox;
 pub use push::Push;
@@ -48,6 +56,7 @@ pub use crate::field::{Concern, Listener, Message, UnitFilter};
 use crate::config::Config;
 use crate::field::Policy;
 use crate::log::{Log, LogError, SqliteLog, SqliteOptions};
+use crate::protocol::EXTENDED_SCOPE_LEVEL;
 use metrics::Metrics;
 
 /// Why a hub could not start.
@@ -76,6 +85,14 @@ pub enum StartError {
         field: String,
         /// What went wrong.
         error: LogError,
+    },
+    /// The embedding model outside cannot be used.
+    #[error("the embedding endpoint {url} cannot be used: {error}")]
+    Embedding {
+        /// Its address.
+        url: String,
+        /// What is wrong.
+        error: String,
     },
     /// The system gives no threads.
     #[error("a thread could not be started: {0}")]
@@ -108,7 +125,8 @@ impl Hub {
                 .map_err(|error| StartError::Log { field: field.clone(), error })?;
             logs.push(Box::new(log));
         }
-        Self::assemble(config, logs, Some(lock)).await
+        let home = config.data.clone();
+        Self::assemble(config, logs, Some(lock), Some(&home)).await
     }
 
     /// Starts a hub on logs of the caller's making, one for each configured Field; nothing is locked. For
@@ -117,23 +135,42 @@ impl Hub {
     /// # Errors
     /// A log that cannot be read.
     pub async fn start_on(config: Config, logs: Vec<Box<dyn Log>>) -> Result<Arc<Self>, StartError> {
-        Self::assemble(config, logs, None).await
+        Self::assemble(config, logs, None, None).await
     }
 
     async fn assemble(
         config: Config,
         logs: Vec<Box<dyn Log>>,
         lock: Option<File>,
+        home: Option<&Path>,
     ) -> Result<Arc<Self>, StartError> {
         let metrics = Arc::new(Metrics::new(config.fields.iter().map(String::as_str)));
-        let pool = Arc::new(read_pool().map_err(StartError::Thread)?);
+        let readers = Arc::new(pool("akashik-read", READ_NICENESS).map_err(StartError::Thread)?);
+        let indexers = Arc::new(pool("akashik-index", INDEX_NICENESS).map_err(StartError::Thread)?);
+        let endpoint = match &config.embedding {
+            Some(settings) if config.meaning && config.level >= EXTENDED_SCOPE_LEVEL => {
+                let failed = |error| StartError::Embedding { url: settings.url.clone(), error };
+                Some(Endpoint::agree(settings).await.map_err(failed)?)
+            }
+            _ => None,
+        };
         let mut fields = Vec::new();
         for (name, log) in config.fields.iter().zip(logs) {
             let limits = config.limits.clone();
             let mut policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits)
                 .with_meaning(config.meaning);
             policy.audit_reads = config.audit_reads;
-            fields.push(Field::start(name, policy, log, Arc::clone(&pool), Arc::clone(&metrics)).await?);
+            if let Some(endpoint) = &endpoint {
+                policy = policy.with_model(endpoint.model(), endpoint.dimensions());
+            }
+            let means = Means {
+                readers: Arc::clone(&readers),
+                indexers: Arc::clone(&indexers),
+                metrics: Arc::clone(&metrics),
+                directory: home.map(|home| home.join(name)),
+                endpoint: endpoint.clone(),
+            };
+            fields.push(Field::start(name, policy, log, means).await?);
         }
         let sessions = Arc::new(Sessions::default());
         Ok(Arc::new(Self { config, fields, sessions, metrics, started: Instant::now(), _lock: lock }))
@@ -208,12 +245,12 @@ fn step_back(niceness: i32) {
     let _ = niceness;
 }
 
-/// The pool on which reads are computed, so that they never hold up an actor. A read that panics answers
-/// `INTERNAL_ERROR` and harms nobody else.
-fn read_pool() -> Result<rayon::ThreadPool, std::io::Error> {
+/// A pool of a thread for each core: for reads, so that they never hold up an actor, and for indexing. A read that
+/// panics answers `INTERNAL_ERROR` and harms nobody else.
+fn pool(name: &'static str, niceness: i32) -> Result<rayon::ThreadPool, std::io::Error> {
     rayon::ThreadPoolBuilder::new()
-        .thread_name(|at| format!("akashik-read-{at}"))
-        .start_handler(|_| step_back(READ_NICENESS))
+        .thread_name(move |at| format!("{name}-{at}"))
+        .start_handler(move |_| step_back(niceness))
         .panic_handler(|_| tracing::error!("a read panicked; its caller gets INTERNAL_ERROR"))
         .build()
         .map_err(std::io::Error::other)

@@ -120,8 +120,9 @@ impl Reads {
         let outcome = match &read.query {
             Query::Attune(request) => {
                 // Only the choice needs the index; the writing is done without holding it.
-                let selection =
-                    index.with(world, |index| select(world, index, policy, read.epoch, read.asker, request));
+                let selection = index.with(world, |index| {
+                    select(world, index, policy, read.epoch, read.asker, request, &read.embedded)
+                });
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 return (payload(&answer), Some(answer.ids()));
             }

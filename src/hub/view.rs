@@ -39,9 +39,18 @@ impl View {
         &self.world
     }
 
-    /// Brings the index up to this state.
-    pub(super) fn catch_up_index(&self) {
-        self.frame.index.catch_up(&self.world);
+    /// Brings the index up to this state; `whole` if it is all that the log holds.
+    pub(super) fn catch_up_index(&self, whole: bool) {
+        if whole {
+            self.frame.index.settle(&self.world);
+        } else {
+            self.frame.index.catch_up(&self.world);
+        }
+    }
+
+    /// Embeds some units that are still without a vector; whether there may be more.
+    pub(super) fn embed_missing(&self) -> bool {
+        self.frame.index.embed_missing(&self.world)
     }
 
     /// What the state itself tells for `GET /v1/field/status`: name, epoch, level, counts.

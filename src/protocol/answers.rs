@@ -110,6 +110,19 @@ pub struct Recorded {
     pub epoch: u64,
     pub conflicts_detected: Vec<ConflictId>,
     pub rejection_reason: Option<String>,
+    /// What did not go as it should, though the unit is in the Field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<Warning>,
+}
+
+/// What did not go as it should in an operation that was done (section 9: `ENRICHMENT_FAILED`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are the protocol's own")]
+pub struct Warning {
+    pub code: String,
+    pub message: String,
+    pub recoverable: bool,
+    pub suggested_action: String,
 }
 
 /// The response of RETRACT, COMMIT and DISCARD.
@@ -122,6 +135,9 @@ pub struct Acknowledged {
     /// COMMIT's alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicts_detected: Option<Vec<ConflictId>>,
+    /// COMMIT's alone: what did not go as it should, though the unit is in the Field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<Warning>,
 }
 
 /// One unit that ATTUNE brings.
@@ -202,6 +218,9 @@ pub struct Merged {
     pub status: String,
     pub conflict: Conflict,
     pub side_effects: SideEffects,
+    /// Where the synthesis waits for its embedding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<Warning>,
 }
 
 /// One event of a REPLAY timeline.

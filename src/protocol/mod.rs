@@ -22,7 +22,7 @@ pub use agent::{Agent, AgentStatus};
 pub use answers::{
     Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, Deregistered, Detected, Limits, Merged,
     Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
-    SideEffects,
+    SideEffects, Warning,
 };
 pub use conflict::{
     Ballot, Conflict, ConflictStatus, ConflictType, DetectedBy, MergeRequest, Resolution, Strategy,

@@ -5,22 +5,69 @@
 
 use hashbrown::HashMap;
 
-use crate::relevance::lexical::Index;
+use crate::relevance::lexical::{Index, Norms};
 use crate::relevance::query::Query;
 use crate::relevance::score::Factor;
-use crate::relevance::ties::Tie;
+use crate::relevance::sessions::Side;
+use crate::relevance::ties::{self, Tie, Web};
+use crate::relevance::vectors::Asked;
 use crate::relevance::weights;
 
-/// By document before the horizon: its closeness and the parts of it. A part that is off is an empty column.
-pub(super) struct Closeness {
-    /// Words shared: 0 is none, 1 every word once.
-    lexical: Vec<f32>,
+/// How well documents meet a query in words: of all at once, or of one at a time.
+pub(super) enum Words {
+    /// By document before the horizon.
+    All(Vec<f32>),
+    /// As they are asked for: less work for a few documents of many.
+    Single(Norms),
+}
+
+impl Words {
+    /// A match of a document: 0 is none, 1 every word once.
+    pub fn of(&self, index: &Index, query: &Query, document: u32) -> f32 {
+        match self {
+            Self::All(matches) => matches.get(document as usize).copied().unwrap_or(0.0),
+            Self::Single(norms) => index.match_of(query, norms, document),
+        }
+    }
+
+    /// At least the greatest match.
+    fn most(&self) -> f32 {
+        match self {
+            Self::All(matches) => matches.iter().fold(0.0, |most, found| most.max(*found)),
+            Self::Single(_) => weights::K1 + 2.0,
+        }
+    }
+}
+
+/// The parts of a document's closeness.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    /// Words shared.
+    lexical: f32,
     /// The cosine of the meanings, 0 where they point apart.
-    semantic: Vec<f32>,
-    /// How close, in words and meaning, its neighbours are.
-    relations: Vec<f32>,
-    /// All together, weighed; empty if it is the words alone.
-    sums: Vec<f32>,
+    semantic: f32,
+    /// How much closer, in words and meaning, its neighbours are.
+    relations: f32,
+}
+
+/// Which documents were measured, each in a row.
+enum Rows {
+    /// All before the horizon.
+    All,
+    /// These, sorted.
+    Some(Vec<u32>),
+}
+
+/// How close documents are; of those that were measured.
+pub(super) struct Closeness {
+    words: Words,
+    /// The need's direction; `None` if it has none.
+    asked: Option<Asked>,
+    /// Whether meaning and neighbours count.
+    meaning: bool,
+    rows: Rows,
+    parts: Vec<Parts>,
+    horizon: u32,
     /// What some gain by declared relations.
     ties: HashMap<u32, Tie>,
     /// What a match of words counts.
@@ -29,97 +76,199 @@ pub(super) struct Closeness {
 }
 
 impl Closeness {
-    /// Words alone.
-    pub fn in_words(index: &Index, query: &Query, horizon: u32) -> Self {
-        let lexical = index.matches(query, horizon);
+    /// Nothing measured yet. `meaning` is what is asked as a direction, where meaning counts.
+    pub fn new(words: Words, query: &Query, meaning: Option<Option<Asked>>, horizon: u32) -> Self {
+        let counts = meaning.is_some();
         Self {
-            lexical,
-            semantic: vec![],
-            relations: vec![],
-            sums: vec![],
+            words,
+            asked: meaning.flatten(),
+            meaning: counts,
+            rows: Rows::Some(vec![]),
+            parts: vec![],
+            horizon,
             ties: HashMap::new(),
-            trust: 1.0,
-            half: weights::HALF_MATCH,
+            trust: if counts { query.trust } else { 1.0 },
+            half: if counts { weights::HALF_CLOSE } else { weights::HALF_MATCH },
         }
     }
 
-    /// All of it; `texts` say what is asked.
-    pub fn in_meaning<'a>(
+    /// What is asked as a direction, if documents can be near to it.
+    pub fn asked(&self) -> Option<&Asked> {
+        self.asked.as_ref()
+    }
+
+    /// The words' part of it, by document.
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// What words and meaning come to, bent into 0..1.
+    #[inline]
+    pub fn estimate(&self, lexical: f32, semantic: f32) -> f32 {
+        weights::bent(lexical * self.trust + semantic * weights::SEMANTIC, self.half)
+    }
+
+    /// Measures every document before the horizon.
+    pub fn measure_all(&mut self, index: &Index, query: &Query) {
+        self.rows = Rows::All;
+        self.parts = self.unrelated(index, query, &mut (0..self.horizon));
+        if self.meaning {
+            let own: Vec<f32> = self.parts.iter().map(|parts| self.own(*parts)).collect();
+            for (parts, gain) in self.parts.iter_mut().zip(around(index, &own)) {
+                parts.relations = gain;
+            }
+        }
+    }
+
+    /// Measures some documents before the horizon: sorted, each once. They come out as if all had been measured.
+    pub fn measure(&mut self, index: &Index, query: &Query, documents: Vec<u32>) {
+        self.parts = self.unrelated(index, query, &mut documents.iter().copied());
+        self.rows = Rows::Some(documents);
+        if self.meaning {
+            let Rows::Some(documents) = &self.rows else { return };
+            let most = self.most();
+            let gain = |(document, parts): (&u32, &Parts)| {
+                self.gain(index, query, *document, self.own(*parts), most)
+            };
+            let gains: Vec<f32> = documents.iter().zip(&self.parts).map(gain).collect();
+            self.parts.iter_mut().zip(gains).for_each(|(parts, gain)| parts.relations = gain);
+        }
+    }
+
+    /// Words and meaning of documents.
+    fn unrelated(
+        &self,
         index: &Index,
         query: &Query,
-        texts: impl IntoIterator<Item = &'a str>,
-        horizon: u32,
-    ) -> Self {
-        let lexical = index.matches(query, horizon);
-        let semantic = index.nearness(texts, horizon).unwrap_or_else(|| vec![0.0; lexical.len()]);
-        let own =
-            lexical.iter().zip(&semantic).map(|(words, near)| words * query.trust + near * weights::SEMANTIC);
-        let mut sums: Vec<f32> = own.collect();
-        let relations = around(index, &sums);
-        sums.iter_mut().zip(&relations).for_each(|(sum, near)| *sum += near * weights::RELATIONS);
-        let ties = HashMap::new();
-        Self { lexical, semantic, relations, sums, ties, trust: query.trust, half: weights::HALF_CLOSE }
+        documents: &mut dyn Iterator<Item = u32>,
+    ) -> Vec<Parts> {
+        let documents: Vec<u32> = documents.collect();
+        let mut near = vec![0.0; documents.len()];
+        if let Some(asked) = &self.asked {
+            index.vectors().nearnesses(asked, &documents, &mut near);
+        }
+        let parts = documents.iter().zip(near).map(|(&document, semantic)| {
+            let lexical = self.words.of(index, query, document);
+            Parts { lexical, semantic, relations: 0.0 }
+        });
+        parts.collect()
     }
 
-    /// The same, where documents gain by declared relations too.
-    pub fn tied(self, ties: HashMap<u32, Tie>) -> Self {
-        Self { ties, ..self }
+    /// What a document has by itself.
+    fn own(&self, parts: Parts) -> f32 {
+        parts.lexical * self.trust + parts.semantic * weights::SEMANTIC
     }
 
-    /// The closeness of a document as a value in 0..1.
+    /// At least what any document has by itself.
+    fn most(&self) -> f32 {
+        self.words.most() * self.trust + weights::SEMANTIC
+    }
+
+    /// The same as `around` for one document that has so much by itself, found by going along its session as far as
+    /// anybody there can be close enough; nobody is closer than `most`.
+    fn gain(&self, index: &Index, query: &Query, document: u32, own: f32, most: f32) -> f32 {
+        let mut best = own;
+        for side in Side::BOTH {
+            let mut at = document;
+            let mut steps = 0;
+            while let Some(next) = index.sessions().next_to(at, side, self.horizon)
+                && faded(most, steps) > best
+            {
+                best = best.max(faded(self.own_of(index, query, next), steps));
+                (at, steps) = (next, steps + 1);
+            }
+        }
+        best - own
+    }
+
+    fn own_of(&self, index: &Index, query: &Query, document: u32) -> f32 {
+        if let Some(row) = self.row(document) {
+            return self.own(self.parts[row]);
+        }
+        let lexical = self.words.of(index, query, document);
+        let semantic = self.asked.as_ref().map_or(0.0, |asked| index.vectors().nearness(asked, document));
+        self.own(Parts { lexical, semantic, relations: 0.0 })
+    }
+
+    fn row(&self, document: u32) -> Option<usize> {
+        match &self.rows {
+            Rows::All => Some(document as usize),
+            Rows::Some(documents) => documents.binary_search(&document).ok(),
+        }
+    }
+
+    fn of(&self, document: u32) -> Parts {
+        self.row(document).and_then(|row| self.parts.get(row)).copied().unwrap_or_default()
+    }
+
+    /// The closeness of a measured document as a value in 0..1.
     pub fn value(&self, document: u32) -> f32 {
-        weights::bent(self.sum(document) + self.tie(document).map_or(0.0, |tie| tie.gain), self.half)
+        weights::bent(
+            self.sum(self.of(document)) + self.tie_of(document).map_or(0.0, |tie| tie.gain),
+            self.half,
+        )
     }
 
     /// The closeness of a document before it is bent, without declared relations.
-    pub fn sum(&self, document: u32) -> f32 {
-        self.column().get(document as usize).copied().unwrap_or(0.0)
+    fn sum(&self, parts: Parts) -> f32 {
+        self.own(parts) + parts.relations * weights::RELATIONS
+    }
+
+    /// The same of any document before the horizon, measured or not; nobody has more than `most` by itself.
+    fn sum_of(&self, index: &Index, query: &Query, document: u32, most: f32) -> f32 {
+        if let Some(parts) = self.row(document).and_then(|row| self.parts.get(row)) {
+            return self.sum(*parts);
+        }
+        let own = self.own_of(index, query, document);
+        let gain = if self.meaning { self.gain(index, query, document, own, most) } else { 0.0 };
+        own + gain * weights::RELATIONS
+    }
+
+    /// Finds what declared relations bring near: to the context, and to the closest by themselves of `among`, or of all
+    /// documents if all are measured and none are given. Documents gain by it whether they are measured before or
+    /// after.
+    pub fn tie(
+        &mut self,
+        index: &Index,
+        query: &Query,
+        web: &dyn Web,
+        context: &[u32],
+        among: Option<&[u32]>,
+    ) {
+        let most = self.most();
+        let sum = |document| self.sum_of(index, query, document, most);
+        let seeds = match among {
+            Some(documents) => ties::seeds(self.half, context, documents.iter().map(|at| (*at, sum(*at)))),
+            None => ties::seeds(
+                self.half,
+                context,
+                (0..).zip(&self.parts).map(|(at, parts)| (at, self.sum(*parts))),
+            ),
+        };
+        self.ties = ties::ties(web, seeds, self.horizon, &sum);
     }
 
     /// What a document gains by declared relations, beyond its neighbours in its session.
-    pub fn tie(&self, document: u32) -> Option<Tie> {
+    pub fn tie_of(&self, document: u32) -> Option<Tie> {
         // Most needs have none: then nothing is looked up.
         if self.ties.is_empty() { None } else { self.ties.get(&document).copied() }
     }
 
-    /// Whether a document is before the horizon.
-    pub fn covers(&self, document: u32) -> bool {
-        (document as usize) < self.lexical.len()
+    /// All documents that gain by declared relations, with how close they are by it in 0..1; in no order.
+    pub fn tied(&self) -> impl Iterator<Item = (u32, f32)> {
+        self.ties.iter().map(|(document, tie)| (*document, weights::bent(tie.sum + tie.gain, self.half)))
     }
 
-    /// The closeness that counts half, before it is bent.
-    pub fn half(&self) -> f32 {
-        self.half
+    /// The match of a measured document's words alone.
+    pub fn word_match(&self, document: u32) -> f32 {
+        self.of(document).lexical
     }
 
-    /// The documents that are at least half close, the closest first, at most `most`; of equals the later.
-    pub fn strongest(&self, most: usize) -> Vec<u32> {
-        let mut found: Vec<(f32, u32)> = Vec::with_capacity(most + 1);
-        for (document, &sum) in (0..).zip(self.column()) {
-            let least = if found.len() < most { self.half } else { found[most - 1].0 };
-            if sum >= least {
-                let at = found.partition_point(|(other, _)| *other > sum);
-                found.insert(at, (sum, document));
-                found.truncate(most);
-            }
-        }
-        found.into_iter().map(|(_, document)| document).collect()
-    }
-
-    fn column(&self) -> &[f32] {
-        if self.sums.is_empty() { &self.lexical } else { &self.sums }
-    }
-
-    /// The match of a document's words alone.
-    pub fn words(&self, document: u32) -> f32 {
-        self.lexical.get(document as usize).copied().unwrap_or(0.0)
-    }
-
-    /// The factors lexical, semantic and relations of a document: each has its part in the weight of the closeness.
+    /// The factors lexical, semantic and relations of a measured document: each has its part in the weight of the
+    /// closeness.
     pub fn factors(&self, document: u32, weight: f32) -> [Factor; 3] {
-        let of = |column: &[f32]| column.get(document as usize).copied().unwrap_or(0.0);
-        let (lexical, semantic, relations) = (of(&self.lexical), of(&self.semantic), of(&self.relations));
-        let near = relations * weights::RELATIONS + self.tie(document).map_or(0.0, |tie| tie.gain);
+        let Parts { lexical, semantic, relations } = self.of(document);
+        let near = relations * weights::RELATIONS + self.tie_of(document).map_or(0.0, |tie| tie.gain);
         let parts = [lexical * self.trust, semantic * weights::SEMANTIC, near];
         let whole: f32 = parts.iter().sum();
         let sum = self.value(document) * weight;
@@ -130,6 +279,11 @@ impl Closeness {
     }
 }
 
+/// What is left of a closeness after so many steps beyond the first.
+fn faded(closeness: f32, steps: u32) -> f32 {
+    (0..steps).fold(closeness, |left, _| left * weights::FADE)
+}
+
 /// By document: what it gains by what was said around it in its session. The closest of that counts, less with each
 /// step between; and only what it has more than the document itself, so that the weak are lifted toward the strong
 /// and the strong stay apart.
@@ -137,13 +291,14 @@ fn around(index: &Index, own: &[f32]) -> Vec<f32> {
     // What a document hands on to the next: itself, or what reached it from further away.
     let mut handed = own.to_vec();
     let mut gains = vec![0.0f32; own.len()];
-    for (document, [before, _]) in index.neighbours(own.len()).enumerate() {
+    let neighbours = || index.sessions().neighbours(own.len());
+    for (document, [before, _]) in neighbours().enumerate() {
         if let Some(&near) = handed.get(before as usize) {
             gains[document] = (near - own[document]).max(0.0);
             handed[document] = own[document].max(near * weights::FADE);
         }
     }
-    for (document, [_, after]) in index.neighbours(own.len()).enumerate().rev() {
+    for (document, [_, after]) in neighbours().enumerate().rev() {
         handed[document] = own[document];
         if let Some(&near) = handed.get(after as usize) {
             gains[document] = gains[document].max(near - own[document]);
@@ -183,6 +338,7 @@ mod tests {
             horizon: u32::MAX,
             recency_weight: None,
             meaning: true,
+            direction: None,
             task: None,
             web: None,
             context: vec![],

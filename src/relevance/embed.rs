@@ -6,7 +6,9 @@
 
 use std::sync::LazyLock;
 
-use crate::relevance::wordpiece::Vocabulary;
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::relevance::wordpiece::{Memory, Vocabulary};
 
 /// What the model is called.
 pub const NAME: &str = "static-256-int4";
@@ -31,7 +33,7 @@ static MODEL: LazyLock<Option<Model>> = LazyLock::new(|| Model::read(FILE));
 type Row = [u8; DIMENSIONS / 2];
 
 /// A direction: its values' squares sum to 1.
-pub(super) type Direction = [f32; DIMENSIONS];
+pub type Direction = [f32; DIMENSIONS];
 
 struct Model {
     vocabulary: Vocabulary,
@@ -41,7 +43,8 @@ struct Model {
 
 /// Makes directions of texts; keeps its memory between them.
 #[derive(Default)]
-pub(super) struct Embedder {
+pub struct Embedder {
+    memory: Memory,
     tokens: Vec<u32>,
     /// By token: where its row is, and what it is multiplied by.
     rows: Vec<(u32, f32)>,
@@ -55,7 +58,7 @@ impl Embedder {
         for (text, weight) in texts.into_iter().filter(|(text, _)| !text.is_empty()) {
             let end = text.floor_char_boundary(MAX_TEXT_BYTES);
             self.tokens.clear();
-            model.vocabulary.tokens(&text[..end], &mut self.tokens);
+            model.vocabulary.tokens(&text[..end], &mut self.memory, &mut self.tokens);
             let scaled = |&token: &u32| Some((token, model.scales.get(token as usize)? * weight));
             self.rows.extend(self.tokens.iter().filter_map(scaled));
         }
@@ -64,7 +67,7 @@ impl Embedder {
 }
 
 /// Bytes of a row that are summed at a time: their sums stay in the processor while the rows pass.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 
 impl Model {
     fn read(file: &'static [u8]) -> Option<Self> {
@@ -87,12 +90,36 @@ impl Model {
         // Each value is kept 8 too high: taken off at once.
         let high_by = 8.0 * rows.iter().map(|(_, scale)| scale).sum::<f32>();
         let mut sum = [-high_by; DIMENSIONS];
-        let (low, high) = sum.split_at_mut(DIMENSIONS / 2);
+        Arch::new().dispatch(Sum { table: self.rows, rows, sum: &mut sum });
+        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
+        if length < 1e-6 {
+            return None;
+        }
+        sum.iter_mut().for_each(|value| *value /= length);
+        Some(sum)
+    }
+}
+
+/// Adds rows, each times its scale, to `sum`. Every value is summed by itself in the order of the text, however many
+/// at a time: so all processors give the same.
+struct Sum<'a> {
+    table: &'a [Row],
+    rows: &'a [(u32, f32)],
+    sum: &'a mut Direction,
+}
+
+impl WithSimd for Sum<'_> {
+    type Output = ();
+
+    /// Plain code: inlined, the compiler makes of it what the processor at hand can do.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let (low, high) = self.sum.split_at_mut(DIMENSIONS / 2);
         let blocks = low.as_chunks_mut::<BLOCK>().0.iter_mut().zip(high.as_chunks_mut::<BLOCK>().0);
         for (block, (low, high)) in blocks.enumerate() {
             let (mut lows, mut highs) = (*low, *high);
-            for &(row, scale) in rows {
-                let Some(row) = self.rows.get(row as usize) else { continue };
+            for &(row, scale) in self.rows {
+                let Some(row) = self.table.get(row as usize) else { continue };
                 let bytes: &[u8; BLOCK] = &row.as_chunks().0[block];
                 for at in 0..BLOCK {
                     lows[at] += scale * f32::from(bytes[at] & 15);
@@ -101,12 +128,6 @@ impl Model {
             }
             (*low, *high) = (lows, highs);
         }
-        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
-        if length < 1e-6 {
-            return None;
-        }
-        sum.iter_mut().for_each(|value| *value /= length);
-        Some(sum)
     }
 }
 
@@ -148,7 +169,7 @@ mod tests {
             let ids: Vec<u32> = serde_json::from_str(fields.next().unwrap()).unwrap();
             let values: Vec<f32> = serde_json::from_str(fields.next().unwrap()).unwrap();
             let mut tokens = Vec::new();
-            model.vocabulary.tokens(&text, &mut tokens);
+            model.vocabulary.tokens(&text, &mut Memory::default(), &mut tokens);
             assert_eq!(tokens, ids, "{text:?}");
             let found = embed(&text).unwrap_or([0.0; DIMENSIONS]);
             for (found, value) in found.iter().zip(values) {

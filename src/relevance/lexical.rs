@@ -4,13 +4,18 @@
 //! the average length are those of these documents, so that the answer stays the same whatever is pushed later.
 //! Postings of a term stand in the order of documents, so what lies before the horizon is a prefix.
 
-use crate::relevance::embed::Embedder;
+use std::num::NonZeroU32;
+
+use crate::relevance::embed::{self, Embedder};
 use crate::relevance::lexicon::{Lexicon, Names, Term};
+use crate::relevance::postings::{self, Posting, Postings};
 use crate::relevance::query::{Query, QueryTerm};
+use crate::relevance::reading::{Reader, Reading};
+use crate::relevance::score::Kind;
 use crate::relevance::sessions::Sessions;
 use crate::relevance::tokenize::Tokenizer;
-use crate::relevance::vectors::Vectors;
-use crate::relevance::weights::{self, B, FIELD, K1, MEANT};
+use crate::relevance::vectors::{Asked, Vector, Vectors};
+use crate::relevance::weights::{self, B, FIELD, K1};
 
 /// One unit's text, as indexed.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +34,8 @@ pub struct Document<'a> {
     pub session: Option<&'a str>,
 }
 
-/// Documents that the index can hold: what a posting's 27 bits can number. Later ones are counted and ranked, but
-/// their words are not found.
-const MAX_DOCUMENTS: u32 = 1 << 27;
-
 /// Distinct terms kept of one document. A book has fewer; it bounds what a document of made-up words can cost.
-const MAX_TERMS_A_DOCUMENT: u32 = 8_192;
+pub(super) const MAX_TERMS_A_DOCUMENT: usize = 8_192;
 
 /// Words read of an author's id or a role.
 const MAX_TERMS_A_NAME: usize = 64;
@@ -42,79 +43,29 @@ const MAX_TERMS_A_NAME: usize = 64;
 /// Documents between two kept sums of lengths.
 const LENGTH_BLOCK: usize = 256;
 
-/// One document in a term's postings: 27 bits of document, 5 bits of weighted frequency.
-#[derive(Clone, Copy, Debug)]
-struct Posting(u32);
-
-impl Posting {
-    const FREQUENCY: u32 = 31;
-
-    fn document(self) -> u32 {
-        self.0 >> 5
-    }
-
-    fn frequency(self) -> u32 {
-        self.0 & Self::FREQUENCY
-    }
+/// What an index takes in of what texts mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Nothing: words alone count.
+    Nothing,
+    /// What the built-in model makes of them.
+    BuiltIn,
+    /// What it is given, in directions of so many values.
+    Given {
+        /// Values of a direction.
+        dimensions: usize,
+    },
 }
 
-/// Where a term stands, in the order of documents.
-#[derive(Clone, Debug, Default)]
-struct Postings {
-    list: Vec<Posting>,
-    /// Document of the last posting, kept here so that a new one need not wait for the end of a cold list.
-    last: u32,
-}
-
-impl Postings {
-    /// Enters an occurrence; whether it is the first in this document.
-    fn add(&mut self, document: u32, weight: u32) -> bool {
-        if self.last == document
-            && let Some(posting) = self.list.last_mut()
-        {
-            posting.0 = document << 5 | (posting.frequency() + weight).min(Posting::FREQUENCY);
-            return false;
+impl Meaning {
+    /// Values of a direction; 0 where there are none.
+    #[must_use]
+    pub fn dimensions(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::BuiltIn => embed::DIMENSIONS,
+            Self::Given { dimensions } => dimensions,
         }
-        self.last = document;
-        if self.list.len() == self.list.capacity() {
-            // A half more, not double: postings are most of the memory.
-            self.list.reserve_exact((self.list.len() / 2).max(4));
-        }
-        self.list.push(Posting(document << 5 | weight.min(Posting::FREQUENCY)));
-        true
-    }
-
-    /// The postings of documents before the horizon.
-    fn before(&self, horizon: u32) -> &[Posting] {
-        if self.last < horizon {
-            return &self.list;
-        }
-        &self.list[..self.list.partition_point(|posting| posting.document() < horizon)]
-    }
-}
-
-/// A document on its way into the index.
-struct Entry<'a> {
-    postings: &'a mut Vec<Postings>,
-    number: u32,
-    length: u32,
-    /// Distinct terms so far.
-    terms: u32,
-}
-
-impl Entry<'_> {
-    /// Enters an occurrence. Its term is numbered only if there is still room for it in the document.
-    fn add(&mut self, weight: u32, term: impl FnOnce() -> Option<u32>) {
-        self.length = self.length.saturating_add(weight);
-        if self.number >= MAX_DOCUMENTS || self.terms >= MAX_TERMS_A_DOCUMENT {
-            return;
-        }
-        let Some(term) = term() else { return };
-        let at = term as usize;
-        if at >= self.postings.len() {
-            self.postings.resize_with(at + 1, Postings::default);
-        }
-        self.terms += u32::from(self.postings[at].add(self.number, weight));
     }
 }
 
@@ -135,11 +86,15 @@ pub struct Index {
     names: Names,
     /// By name: its terms, sorted, each once.
     name_terms: Vec<Vec<u32>>,
-    /// Whether meaning and sessions are taken in; they cost more than the words do.
-    meaning: bool,
-    embedder: Embedder,
+    /// By document: what it is, and the number of its task, 0 for none, as they were entered; for estimates.
+    kinds: Vec<Kind>,
+    tasks: Vec<u32>,
+    /// Whether meaning and sessions are taken in.
+    meaning: Meaning,
     vectors: Vectors,
     sessions: Sessions,
+    /// For documents that are read and entered in one go.
+    reader: Reader,
 }
 
 impl Default for Index {
@@ -149,9 +104,21 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An index without documents.
+    /// An index without documents, with the built-in model.
     #[must_use]
     pub fn new() -> Self {
+        Self::of(Meaning::BuiltIn)
+    }
+
+    /// An index without documents that takes in their meaning by the built-in model, or their words alone.
+    #[must_use]
+    pub fn taking_in(meaning: bool) -> Self {
+        Self::of(if meaning { Meaning::BuiltIn } else { Meaning::Nothing })
+    }
+
+    /// An index without documents that takes in so much of their meaning.
+    #[must_use]
+    pub fn of(meaning: Meaning) -> Self {
         Self {
             lexicon: Lexicon::new(),
             tokenizer: Tokenizer::default(),
@@ -163,22 +130,18 @@ impl Index {
             roles: Vec::new(),
             names: Names::default(),
             name_terms: Vec::new(),
-            meaning: true,
-            embedder: Embedder::default(),
-            vectors: Vectors::default(),
+            kinds: Vec::new(),
+            tasks: Vec::new(),
+            meaning,
+            vectors: Vectors::new(meaning.dimensions()),
             sessions: Sessions::default(),
+            reader: Reader::default(),
         }
-    }
-
-    /// An index without documents that takes in their meaning and sessions, or their words alone.
-    #[must_use]
-    pub fn taking_in(meaning: bool) -> Self {
-        Self { meaning, ..Self::new() }
     }
 
     /// Whether needs can be met by meaning.
     pub(super) fn knows_meaning(&self) -> bool {
-        self.meaning
+        self.meaning != Meaning::Nothing
     }
 
     /// Documents pushed so far.
@@ -193,24 +156,37 @@ impl Index {
         self.lengths.is_empty()
     }
 
-    /// Adds a document; its number is [`Index::len`] before the call.
-    pub fn push(&mut self, doc: &Document<'_>) {
+    /// Reads a document, for [`Index::enter`]: its words, and where it points if the index has that of the built-in
+    /// model and the caller does not know it already.
+    #[must_use]
+    pub fn read(&self, reader: &mut Reader, doc: &Document<'_>, vector_known: bool) -> Reading {
+        let mut reading = reader.words(&self.lexicon, doc);
+        if self.meaning == Meaning::BuiltIn && !vector_known {
+            reading.vector = Some(reader.embed(doc));
+        }
+        reading
+    }
+
+    /// Adds a document that was read; its number is [`Index::len`] before the call. Tasks have numbers of the caller's.
+    pub fn enter(&mut self, doc: &Document<'_>, kind: Kind, task: Option<NonZeroU32>, reading: &Reading) {
         let number = self.len();
         let (author, role) = (self.name_number(doc.author), self.name_number(doc.role));
-        let Self { lexicon, tokenizer, postings, name_terms, .. } = self;
-        let mut entry = Entry { postings, number, length: 0, terms: 0 };
-        // The names first: they are short, and a long content must not crowd them out.
+        let mut length = reading.length;
         for (name, weight) in [(author, FIELD.author), (role, FIELD.role)] {
-            for &term in name_terms.get(name as usize).map_or(&[][..], Vec::as_slice) {
-                entry.add(weight, || Some(term));
+            for &term in self.name_terms.get(name as usize).map_or(&[][..], Vec::as_slice) {
+                length = length.saturating_add(weight);
+                postings::add(&mut self.postings, term, number, weight);
             }
         }
-        let question = doc.question.unwrap_or_default();
-        let texts = [(doc.purpose, FIELD.purpose), (question, FIELD.question), (doc.content, FIELD.content)];
-        for (text, weight) in texts {
-            tokenizer.each(text, &mut |word| entry.add(weight, || lexicon.number(word.text)));
+        for &(term, frequency) in &reading.terms {
+            postings::add(&mut self.postings, term, number, frequency);
         }
-        let length = u16::try_from(entry.length / weights::OCCURRENCE).unwrap_or(u16::MAX);
+        for (stem, frequency) in reading.unknown() {
+            if let Some(term) = self.lexicon.number_of_stem(stem) {
+                postings::add(&mut self.postings, term, number, frequency);
+            }
+        }
+        let length = u16::try_from(length / weights::OCCURRENCE).unwrap_or(u16::MAX);
         if self.lengths.len().is_multiple_of(LENGTH_BLOCK) {
             self.length_sums.push(self.length_sum);
         }
@@ -218,12 +194,34 @@ impl Index {
         self.lengths.push(length);
         self.authors.push(author);
         self.roles.push(role);
-        if !self.meaning {
-            return;
+        self.kinds.push(kind);
+        self.tasks.push(task.map_or(0, NonZeroU32::get));
+        if self.knows_meaning() {
+            self.sessions.push(doc.session);
+            if let Some(vector) = &reading.vector {
+                self.vectors.set(number, vector);
+            }
         }
-        let meant = [(doc.content, MEANT.content), (question, MEANT.question), (doc.purpose, MEANT.purpose)];
-        self.vectors.push(self.embedder.embed(meant).as_ref());
-        self.sessions.push(doc.session);
+    }
+
+    /// Reads and adds a document, whose kind and task do not matter; its number is [`Index::len`] before the call.
+    pub fn push(&mut self, doc: &Document<'_>) {
+        let mut reader = std::mem::take(&mut self.reader);
+        let reading = self.read(&mut reader, doc, false);
+        self.reader = reader;
+        self.enter(doc, Kind::Finding, None, &reading);
+    }
+
+    /// Whether it is known where a document points.
+    #[must_use]
+    pub fn has_vector(&self, document: u32) -> bool {
+        self.vectors.points(document)
+    }
+
+    /// Notes where a document points; for one that is not there yet it waits until it is. A direction of other
+    /// dimensions than the index's is not taken.
+    pub fn set_vector(&mut self, document: u32, vector: &Vector) {
+        self.vectors.set(document, vector);
     }
 
     /// The number of an author or a role, whose terms are found once and for all.
@@ -248,11 +246,12 @@ impl Index {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let lists = self.postings.capacity() * size_of::<Postings>();
-        let postings: usize =
-            self.postings.iter().map(|postings| postings.list.capacity() * size_of::<Posting>() + 16).sum();
+        let postings: usize = self.postings.iter().map(Postings::memory_bytes).sum();
         let names: usize =
             self.name_terms.iter().map(|terms| size_of::<Vec<u32>>() + terms.capacity() * 4).sum();
-        let columns = self.lengths.capacity() * 2 + (self.authors.capacity() + self.roles.capacity()) * 4;
+        let columns = self.lengths.capacity() * 2
+            + self.kinds.capacity()
+            + (self.authors.capacity() + self.roles.capacity() + self.tasks.capacity()) * 4;
         lists
             + postings
             + names
@@ -264,24 +263,35 @@ impl Index {
             + self.sessions.memory_bytes()
     }
 
-    /// How near each document before the horizon is in meaning to what the texts say, 0..=1. `None` if they say
-    /// nothing that the model knows.
-    pub(super) fn nearness<'a>(
-        &self,
-        texts: impl IntoIterator<Item = &'a str>,
-        horizon: u32,
-    ) -> Option<Vec<f32>> {
+    /// What texts say, as a direction to which documents can be near. `None` if they say nothing that the built-in
+    /// model knows, or the index has no directions of that model.
+    pub(super) fn direction<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Option<Asked> {
+        if self.meaning != Meaning::BuiltIn {
+            return None;
+        }
         let direction = Embedder::default().embed(texts.into_iter().map(|text| (text, 1.0)))?;
-        Some(self.vectors.nearness(&direction, horizon))
+        Asked::new(&direction)
     }
 
-    /// Of the first documents: what was said right before and right after each in its session, whatever the horizon.
-    /// A number beyond all documents is nothing.
-    pub(super) fn neighbours(
-        &self,
-        documents: usize,
-    ) -> impl DoubleEndedIterator<Item = [u32; 2]> + ExactSizeIterator {
-        self.sessions.neighbours(documents)
+    /// The directions of the documents.
+    pub(super) fn vectors(&self) -> &Vectors {
+        &self.vectors
+    }
+
+    /// What was said next to what.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The author's role, as by [`Index::role`], and the kind of documents in a row.
+    pub(super) fn standings(&self, first: u32, count: usize) -> impl Iterator<Item = (u32, Kind)> {
+        let (first, end) = (first as usize, first as usize + count);
+        self.roles[first..end].iter().copied().zip(self.kinds[first..end].iter().copied())
+    }
+
+    /// The tasks of documents in a row; 0 is none.
+    pub(super) fn tasks(&self, first: u32, count: usize) -> &[u32] {
+        &self.tasks[first as usize..first as usize + count]
     }
 
     /// The author of a document, as a small number that equal authors share.
@@ -348,26 +358,50 @@ impl Index {
     /// document of average length; at most `K1 + 1` times a little more.
     pub(super) fn matches(&self, query: &Query, horizon: u32) -> Vec<f32> {
         let mut sums = vec![0.0f32; horizon as usize];
-        let lengths = &self.lengths[..sums.len()];
-        let fixed = K1 * (1.0 - B);
-        let by_length = K1 * B / self.average_length(horizon);
-        let unit = weights::OCCURRENCE as f32;
+        let norms = Norms::new(self, horizon);
         for term in &query.terms {
-            let weight = term.weight * (K1 + 1.0) / query.ideal;
-            for posting in &self.postings[term.term as usize].list[..term.documents] {
+            let weight = query.weight(term);
+            for posting in &self.postings[term.term as usize].list()[..term.documents] {
                 let document = posting.document() as usize;
-                let frequency = posting.frequency() as f32 / unit;
-                let norm = fixed + by_length * f32::from(lengths[document]);
-                sums[document] += weight * frequency / (frequency + norm);
+                sums[document] += weight * norms.of(*posting, self.lengths[document]);
             }
         }
         sums
     }
 
+    /// The same for one document.
+    pub(super) fn match_of(&self, query: &Query, norms: &Norms, document: u32) -> f32 {
+        let mut sum = 0.0;
+        for term in &query.terms {
+            let list = &self.postings[term.term as usize].list()[..term.documents];
+            if let Ok(at) = list.binary_search_by_key(&document, |posting| posting.document()) {
+                sum += query.weight(term) * norms.of(list[at], self.lengths[document as usize]);
+            }
+        }
+        sum
+    }
+
     /// Whether a document has the term of a query.
     pub(super) fn has(&self, document: u32, term: &QueryTerm) -> bool {
-        let list = &self.postings[term.term as usize].list[..term.documents];
+        let list = &self.postings[term.term as usize].list()[..term.documents];
         list.binary_search_by_key(&document, |posting| posting.document()).is_ok()
+    }
+}
+
+/// What the length of a document makes of the frequency of its words (BM25).
+pub(super) struct Norms {
+    fixed: f32,
+    by_length: f32,
+}
+
+impl Norms {
+    pub fn new(index: &Index, horizon: u32) -> Self {
+        Self { fixed: K1 * (1.0 - B), by_length: K1 * B / index.average_length(horizon) }
+    }
+
+    fn of(&self, posting: Posting, length: u16) -> f32 {
+        let frequency = posting.frequency() as f32 / weights::OCCURRENCE as f32;
+        frequency / (frequency + self.fixed + self.by_length * f32::from(length))
     }
 }
 
@@ -451,7 +485,7 @@ mod tests {
         index.push(&document(&flood));
         index.push(&document(&"a".repeat(1 << 20)));
         index.push(&document(&"same ".repeat(200_000)));
-        assert!(index.postings.len() <= 2 * MAX_TERMS_A_DOCUMENT as usize);
+        assert!(index.postings.len() <= 2 * MAX_TERMS_A_DOCUMENT);
         assert!(index.memory_bytes() < 3 << 20, "{}", index.memory_bytes());
     }
 

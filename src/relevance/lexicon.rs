@@ -1,7 +1,9 @@
 //! Words to small numbers. Each distinct stem has a number; each distinct word is stemmed once, as far as its
 //! cache reaches.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -59,6 +61,13 @@ impl Names {
         Some(number)
     }
 
+    /// Forgets all, keeping the room.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.table.clear();
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.text.capacity()
             + self.ends.capacity() * size_of::<u32>()
@@ -67,9 +76,9 @@ impl Names {
 }
 
 /// Words as the tokenizer gives them, each with the number of its stem. Holds the text within reach of the table's
-/// entry: looking up a word is most of the work of indexing it.
+/// entry: looking up a word is most of the work of reading it.
 #[derive(Clone, Default)]
-struct Cache {
+pub(super) struct Cache {
     text: String,
     table: HashTable<Cached>,
     hasher: DefaultHashBuilder,
@@ -90,6 +99,12 @@ impl Cached {
 }
 
 impl Cache {
+    /// Forgets all words.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.table.clear();
+    }
+
     fn find(&self, word: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(word.as_bytes());
         let found = self.table.find(hash, |cached| cached.text(&self.text) == word.as_bytes());
@@ -118,8 +133,7 @@ impl Cache {
 pub(super) struct Lexicon {
     stems: Stems,
     terms: Names,
-    /// What is in here changes no answer.
-    cache: Cache,
+    identity: Arc<()>,
 }
 
 /// A word as the lexicon knows it.
@@ -132,34 +146,48 @@ pub(super) enum Term {
 
 impl Lexicon {
     pub fn new() -> Self {
-        Self { stems: Stems::new(), terms: Names::default(), cache: Cache::default() }
+        Self { stems: Stems::new(), terms: Names::default(), identity: Arc::new(()) }
     }
 
+    /// The same thing for the same lexicon, by which a cache of its numbers can be told from another's.
+    pub fn identity(&self) -> &Arc<()> {
+        &self.identity
+    }
+
+    /// A word for asking.
     pub fn find(&self, word: &str) -> Term {
-        if let Some(term) = self.cache.find(word) {
-            return Term::Known(term);
-        }
         let stem = self.stems.stem(word);
         self.terms.find(&stem).map_or_else(|| Term::Unknown(stem.into_owned()), Term::Known)
     }
 
-    /// The term of `word`, new if need be. `None` when the lexicon is full.
-    pub fn number(&mut self, word: &str) -> Option<u32> {
+    /// The term of a word, or its stem if that is not known; `cache` remembers what was found.
+    pub fn recall<'a>(&self, word: &'a str, cache: &mut Cache) -> Result<u32, Cow<'a, str>> {
         // Numbers and identifiers have no stem to save the search for.
         if word.len() > CACHED_WORD_BYTES || word.bytes().any(|b| b.is_ascii_digit()) {
-            return self.terms.number(&self.stems.stem(word));
+            let stem = self.stems.stem(word);
+            return self.terms.find(&stem).ok_or(stem);
         }
-        if let Some(term) = self.cache.find(word) {
-            return Some(term);
+        if let Some(term) = cache.find(word) {
+            return Ok(term);
         }
-        let term = self.terms.number(&self.stems.stem(word))?;
-        self.cache.add(word, term);
-        Some(term)
+        let stem = self.stems.stem(word);
+        let Some(term) = self.terms.find(&stem) else { return Err(stem) };
+        cache.add(word, term);
+        Ok(term)
+    }
+
+    /// The term of a stem, new if need be. `None` when the lexicon is full.
+    pub fn number_of_stem(&mut self, stem: &str) -> Option<u32> {
+        self.terms.number(stem)
+    }
+
+    /// The term of a word, new if need be. `None` when the lexicon is full.
+    pub fn number(&mut self, word: &str) -> Option<u32> {
+        self.terms.number(&self.stems.stem(word))
     }
 
     pub fn memory_bytes(&self) -> usize {
-        let cache = self.cache.text.capacity() + self.cache.table.capacity() * (size_of::<Cached>() + 2);
-        self.terms.memory_bytes() + cache
+        self.terms.memory_bytes()
     }
 }
 
@@ -179,14 +207,17 @@ mod tests {
 
     #[test]
     fn a_flood_of_words_changes_no_number() {
-        let mut lexicon = Lexicon::new();
+        let (mut lexicon, mut cache) = (Lexicon::new(), Cache::default());
         let one = lexicon.number("market");
         for i in 0..CACHED_WORDS + 10 {
             let word: String = i.to_string().bytes().map(|b| char::from(b - b'0' + b'p')).collect();
-            lexicon.number(&word);
+            let number = lexicon.number(&word);
+            assert_eq!(lexicon.recall(&word, &mut cache).ok(), number);
         }
-        assert!(lexicon.cache.table.len() <= CACHED_WORDS);
+        assert!(cache.table.len() <= CACHED_WORDS);
         assert_eq!(lexicon.number("markets"), one);
+        assert_eq!(lexicon.recall("markets", &mut cache).ok(), one);
+        assert_eq!(lexicon.recall("shrinks", &mut cache), Err("shrink".into()));
         assert_eq!(lexicon.find("market"), Term::Known(0));
     }
 

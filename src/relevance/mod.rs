@@ -8,11 +8,13 @@
 //!
 //! - `tokenize`, with `fold` for Unicode and `words` for stems and empty words: text to words;
 //! - `lexicon`: words to numbers;
-//! - `lexical`: the inverted index, and how well documents meet a need (BM25), whose words `query` chooses;
+//! - `reading`: a document read, which many threads do at once, ready to be entered;
+//! - `lexical`: the inverted index, made of `postings`, and how well documents meet a need (BM25), whose words `query` chooses;
 //! - `wordpiece`, `embed`: text to a direction, by the built-in model; `vectors`: how near directions are to another;
 //! - `sessions`: what was said next to what; `ties`: what declared relations bring near;
 //! - `closeness`: words, meaning and neighbours together;
 //! - `score`: the factors of a candidate and their weighted sum; `weights` holds every chosen number;
+//! - `shortlist`: the best of very many documents without a close look at each;
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
 //! - `summarize`: a text's most informative sentences for a need; `budget`: what a text costs in tokens;
@@ -27,6 +29,11 @@
 //! Relations are of two kinds: neighbours in a session, which count with the meaning, and those that authors declared
 //! ([`Web`]), which are walked from what is close by itself and from the asker's context.
 //!
+//! To add a factor: give it a field in [`Factors`] and a weight in both tables of `weights`, compute its value in
+//! `View::about` from what `View` was given, and give it its phrase in `reason`. In a large Field only a short list is
+//! scored: what a factor favours must be in the estimate of `shortlist`, as tasks are ([`Pool::tasks`]), or be looked at
+//! beside it, as declared relations are.
+//!
 //! Text of any length and kind is taken: words are cut at 64 bytes, a document gives at most 8,192 distinct terms,
 //! a need at most 64, and the meaning of a text is that of its first 16 KiB.
 
@@ -38,10 +45,13 @@ mod embed;
 mod fold;
 mod lexical;
 mod lexicon;
+mod postings;
 mod query;
+mod reading;
 mod reason;
 mod score;
 mod sessions;
+mod shortlist;
 mod summarize;
 mod ties;
 mod tokenize;
@@ -52,12 +62,15 @@ mod words;
 
 pub use affinity::{Portrait, Profile};
 pub use budget::{Budget, Tokens};
-pub use lexical::{Document, Index};
+pub use lexical::{Document, Index, Meaning};
+pub use reading::{Reader, Reading};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, Ranking, Serves, rank};
+pub use shortlist::{Pool, choose};
 pub use summarize::Summarizer;
 pub use ties::Web;
+pub use vectors::{DIMENSIONS_MAX, Vector};
 
 /// The embedding model, for those who tell of it.
 pub mod embedding {
-    pub use super::embed::{DIMENSIONS, NAME};
+    pub use super::embed::{DIMENSIONS, Direction, Embedder, NAME};
 }

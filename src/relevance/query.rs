@@ -73,6 +73,11 @@ impl Query {
         Self { terms, ideal: alone, trust: alone / beside_meaning, some_word }
     }
 
+    /// What a term counts in a document that has it as often as counts.
+    pub fn weight(&self, term: &QueryTerm) -> f32 {
+        term.weight * (weights::K1 + 1.0) / self.ideal
+    }
+
     /// Whether the need has no word at all, known or not.
     pub fn is_empty(&self) -> bool {
         !self.some_word

@@ -79,7 +79,7 @@ fn meaning(view: &View<'_>, factors: &Factors) -> Option<String> {
 fn tie(view: &View<'_>, document: u32, factors: &Factors) -> (f32, bool, Option<String>) {
     let added = factors.relations.contribution;
     let declared = |via| view.need.web?.in_words(document, via);
-    match view.closeness.tie(document).and_then(|tie| declared(tie.via)) {
+    match view.closeness.tie_of(document).and_then(|tie| declared(tie.via)) {
         Some(words) => (added, true, Some(words)),
         None => (added, false, Some(format!("next to what is closer to your {}", whose(view)))),
     }
@@ -154,6 +154,7 @@ mod tests {
             horizon: 3,
             recency_weight: None,
             meaning: false,
+            direction: None,
             task: None,
             web: None,
             context: vec![],

@@ -1,11 +1,12 @@
 //! The score of a unit for a need: a weighted sum of factors, each a value in 0..=1, damped for diversity.
 
-use crate::relevance::closeness::Closeness;
+use crate::relevance::closeness::{Closeness, Words};
 use crate::relevance::diversity::{Best, Placed, Scored};
-use crate::relevance::lexical::Index;
+use crate::relevance::lexical::{Index, Norms};
 use crate::relevance::query::Query;
 use crate::relevance::reason;
-use crate::relevance::ties::{self, Web};
+use crate::relevance::ties::Web;
+use crate::relevance::vectors::Asked;
 use crate::relevance::weights::{self, Weights};
 
 /// What sort of thing a unit says; decides its importance (specification, section 8, factor "type").
@@ -36,6 +37,21 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds, in their order.
+    pub(super) const ALL: [Self; 11] = [
+        Self::Decision,
+        Self::Contradiction,
+        Self::HumanDirective,
+        Self::Constraint,
+        Self::Correction,
+        Self::Finding,
+        Self::Question,
+        Self::Synthesis,
+        Self::Assumption,
+        Self::Intention,
+        Self::Observation,
+    ];
+
     /// The kind in a reader's words, lower case.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -72,6 +88,9 @@ pub struct Need<'a> {
     pub recency_weight: Option<f32>,
     /// Whether meaning counts, and what was said next to what is close, or words alone.
     pub meaning: bool,
+    /// The need as a direction of the index's dimensions, where the index is given its directions; else the built-in
+    /// model makes it.
+    pub direction: Option<&'a [f32]>,
     /// The task that the asker works on, if that counts.
     pub task: Option<&'a str>,
     /// The declared relations between documents, if they count.
@@ -184,15 +203,11 @@ pub struct Ranked {
 /// Candidates at or beyond the horizon are passed over. The same index content before the horizon, need and
 /// candidates give the same answer, bit for bit.
 pub fn rank(index: &Index, need: &Need<'_>, candidates: impl Iterator<Item = Candidate>) -> Ranking {
-    let mut view = View::new(index, need);
-    let mut best = Best::new(need.take, need.threshold, index.names());
+    let mut view = View::new(index, need, true);
+    view.measure(None);
+    view.tie(None);
     let horizon = view.horizon;
-    for candidate in candidates.filter(|candidate| candidate.number < horizon) {
-        let score = view.score(candidate);
-        best.add(index.author(candidate.number), Scored { score, candidate });
-    }
-    let available = best.available();
-    Ranking { best: best.into_sorted().into_iter().map(|placed| view.ranked(placed)).collect(), available }
+    view.best(candidates.filter(|candidate| candidate.number < horizon))
 }
 
 impl Need<'_> {
@@ -214,39 +229,77 @@ pub(super) struct View<'a> {
     pub profile: Query,
     /// To the hint, or without one to role and interests.
     pub closeness: Closeness,
-    /// Without a hint empty: then the closeness is made of these.
-    profile_matches: Vec<f32>,
+    /// Matches of role and interests; `None` without a hint: then the closeness is made of these.
+    profile_words: Option<Words>,
     /// By an author role's number: its likeness to the need's role; NaN until first asked for.
     likenesses: Vec<f32>,
     role_terms: (Vec<u32>, usize),
-    weights: Weights,
+    pub weights: Weights,
 }
 
 impl<'a> View<'a> {
-    fn new(index: &'a Index, need: &'a Need<'a>) -> Self {
+    /// A view in which nothing is measured yet. `all` says whether the words of all documents are wanted, or of few.
+    pub fn new(index: &'a Index, need: &'a Need<'a>, all: bool) -> Self {
         let horizon = need.horizon.min(index.len());
         let hint = need.hint.map(|hint| Query::new(index, [hint], horizon)).filter(|query| !query.is_empty());
         let profile =
             Query::new(index, std::iter::once(need.role).chain(need.interests.iter().copied()), horizon);
         let query = hint.as_ref().unwrap_or(&profile);
-        let closeness = if need.meaning && index.knows_meaning() {
-            Closeness::in_meaning(index, query, need.texts(hint.is_some()), horizon)
-        } else {
-            Closeness::in_words(index, query, horizon)
+        let meaning = (need.meaning && index.knows_meaning()).then(|| match need.direction {
+            Some(direction) => Asked::new(direction),
+            None => index.direction(need.texts(hint.is_some())),
+        });
+        let words = match all {
+            true => Words::All(index.matches(query, horizon)),
+            false => Words::Single(Norms::new(index, horizon)),
         };
-        let ties = need.web.map(|web| ties::ties(web, &need.context, &closeness));
-        let closeness = closeness.tied(ties.unwrap_or_default());
         Self {
             index,
             need,
             horizon,
-            closeness,
-            profile_matches: hint.as_ref().map_or_else(Vec::new, |_| index.matches(&profile, horizon)),
+            closeness: Closeness::new(words, query, meaning, horizon),
+            profile_words: None,
             likenesses: vec![f32::NAN; index.names()],
             role_terms: index.terms_of(need.role),
             weights: Weights::new(hint.is_some(), need.task.is_some(), need.recency_weight),
             hint,
             profile,
+        }
+    }
+
+    /// Measures how close documents are: these, sorted and each once, or all before the horizon.
+    pub fn measure(&mut self, documents: Option<Vec<u32>>) {
+        let (index, query) = (self.index, self.hint.as_ref().unwrap_or(&self.profile));
+        let few = documents.is_some();
+        match documents {
+            Some(documents) => self.closeness.measure(index, query, documents),
+            None => self.closeness.measure_all(index, query),
+        }
+        self.profile_words = self.hint.as_ref().map(|_| match few {
+            true => Words::Single(Norms::new(index, self.horizon)),
+            false => Words::All(index.matches(&self.profile, self.horizon)),
+        });
+    }
+
+    /// Finds what declared relations bring near, where they count: among these documents are the closest, or, all of
+    /// them measured, among all.
+    pub fn tie(&mut self, among: Option<&[u32]>) {
+        let Some(web) = self.need.web else { return };
+        let query = self.hint.as_ref().unwrap_or(&self.profile);
+        self.closeness.tie(self.index, query, web, &self.need.context, among);
+    }
+
+    /// The best of these candidates, all of which were measured.
+    pub fn best(mut self, candidates: impl Iterator<Item = Candidate>) -> Ranking {
+        let mut best = Best::new(self.need.take, self.need.threshold, self.index.names());
+        for candidate in candidates {
+            let score = self.score(candidate);
+            best.add(self.index.author(candidate.number), Scored { score, candidate });
+        }
+        let available = best.available();
+        Ranking {
+            best: best.into_sorted().into_iter().map(|placed| self.ranked(placed)).collect(),
+            available,
         }
     }
 
@@ -260,8 +313,10 @@ impl<'a> View<'a> {
 
     /// The factors role, kind, recency and task: who said it, what it is, when, and for what.
     fn about(&mut self, candidate: Candidate) -> [Factor; 4] {
-        let profile = self.profile_matches.get(candidate.number as usize).copied();
-        let profile = profile.unwrap_or_else(|| self.closeness.words(candidate.number));
+        let profile = match &self.profile_words {
+            Some(words) => words.of(self.index, &self.profile, candidate.number),
+            None => self.closeness.word_match(candidate.number),
+        };
         let profile = weights::bent(profile, weights::HALF_MATCH);
         let role = self.likeness(candidate.number).max(profile * weights::ROLE_IN_TEXT);
         let age = self.need.now.saturating_sub(candidate.epoch);

@@ -31,6 +31,7 @@ fn need<'a>(hint: Option<&'a str>) -> Need<'a> {
         horizon: u32::MAX,
         recency_weight: None,
         meaning: false,
+        direction: None,
         task: None,
         web: None,
         context: vec![],

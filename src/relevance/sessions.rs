@@ -5,6 +5,17 @@ use crate::relevance::lexicon::Names;
 /// No document.
 const NONE: u32 = u32::MAX;
 
+/// A side of a document in its session.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+impl Side {
+    pub const BOTH: [Self; 2] = [Self::Before, Self::After];
+}
+
 /// By document: the one before and the one after it in the same session.
 #[derive(Default)]
 pub(super) struct Sessions {
@@ -44,6 +55,15 @@ impl Sessions {
         self.before[..documents].iter().zip(&self.after[..documents]).map(|(&before, &after)| [before, after])
     }
 
+    /// What was said right before a document, or right after it, in its session; before this horizon.
+    pub fn next_to(&self, document: u32, side: Side, horizon: u32) -> Option<u32> {
+        let column = match side {
+            Side::Before => &self.before,
+            Side::After => &self.after,
+        };
+        column.get(document as usize).copied().filter(|next| *next < horizon)
+    }
+
     pub fn memory_bytes(&self) -> usize {
         (self.last.capacity() + self.before.capacity() + self.after.capacity()) * 4
             + self.names.memory_bytes()
@@ -64,5 +84,9 @@ mod tests {
         let expected = [[NONE, 3], [NONE, 4], [NONE; 2], [0, 5], [1, NONE], [3, NONE], [NONE; 2]];
         assert_eq!(found, expected);
         assert_eq!(sessions.neighbours(2).len(), 2);
+        assert_eq!(sessions.next_to(3, Side::Before, 9), Some(0));
+        assert_eq!(sessions.next_to(3, Side::After, 9), Some(5));
+        assert_eq!(sessions.next_to(3, Side::After, 5), None);
+        assert_eq!([0, 77].map(|document| sessions.next_to(document, Side::Before, 9)), [None; 2]);
     }
 }

@@ -8,7 +8,6 @@ use std::fmt;
 
 use hashbrown::HashMap;
 
-use crate::relevance::closeness::Closeness;
 use crate::relevance::weights;
 
 /// Documents close by themselves from which ties are followed.
@@ -32,18 +31,42 @@ pub trait Web: fmt::Debug {
 pub(super) struct Tie {
     /// In the measure of a closeness before it is bent.
     pub gain: f32,
+    /// What it has without that, in the same measure.
+    pub sum: f32,
     /// The document next on the way to what it gains by.
     pub via: u32,
 }
 
-/// By document: its best tie to the context or to what is close by itself.
-pub(super) fn ties(web: &dyn Web, context: &[u32], closeness: &Closeness) -> HashMap<u32, Tie> {
-    let of_context = context.iter().map(|&seed| (weights::CONTEXT * closeness.half(), seed));
-    let strong = closeness.strongest(STRONG_SEEDS).into_iter().map(|seed| (closeness.sum(seed), seed));
-    let mut seeds: Vec<(f32, u32)> = strong.chain(of_context).collect();
+/// From where ties are followed, the strongest first: the context, and the closest of these documents, each with its
+/// closeness, of which `half` counts half. They come in the order of their numbers; of equals the later are taken.
+pub(super) fn seeds(
+    half: f32,
+    context: &[u32],
+    closeness: impl Iterator<Item = (u32, f32)>,
+) -> Vec<(f32, u32)> {
+    let mut seeds: Vec<(f32, u32)> = Vec::with_capacity(STRONG_SEEDS + 1 + context.len());
+    for (document, sum) in closeness {
+        let least = if seeds.len() < STRONG_SEEDS { half } else { seeds[STRONG_SEEDS - 1].0 };
+        if sum >= least {
+            let at = seeds.partition_point(|(other, _)| *other > sum);
+            seeds.insert(at, (sum, document));
+            seeds.truncate(STRONG_SEEDS);
+        }
+    }
+    seeds.extend(context.iter().map(|&seed| (weights::CONTEXT * half, seed)));
     // Stable: equals stay in the order in which they were named.
     seeds.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut walk = Walk { closeness, best: HashMap::new(), steps: 0 };
+    seeds
+}
+
+/// By document before the horizon: its best tie to a seed. `closeness` is what a document has without ties.
+pub(super) fn ties(
+    web: &dyn Web,
+    seeds: Vec<(f32, u32)>,
+    horizon: u32,
+    closeness: &dyn Fn(u32) -> f32,
+) -> HashMap<u32, Tie> {
+    let mut walk = Walk { closeness, horizon, sums: HashMap::new(), best: HashMap::new(), steps: 0 };
     for (strength, seed) in seeds {
         walk.from(web, strength, seed);
     }
@@ -51,7 +74,10 @@ pub(super) fn ties(web: &dyn Web, context: &[u32], closeness: &Closeness) -> Has
 }
 
 struct Walk<'a> {
-    closeness: &'a Closeness,
+    closeness: &'a dyn Fn(u32) -> f32,
+    horizon: u32,
+    /// Closenesses that were asked for: it may take long to find one.
+    sums: HashMap<u32, f32>,
     best: HashMap<u32, Tie>,
     steps: usize,
 }
@@ -76,13 +102,13 @@ impl Walk<'_> {
 
     fn offer(&mut self, document: u32, strength: f32, via: u32, seed: u32) {
         self.steps += 1;
-        let gain = (strength - self.closeness.sum(document)) * weights::TIES;
-        if document == seed || gain <= 0.0 || !self.closeness.covers(document) {
+        if document == seed || document >= self.horizon {
             return;
         }
-        let best = self.best.entry(document).or_default();
-        if gain > best.gain {
-            *best = Tie { gain, via };
+        let sum = *self.sums.entry(document).or_insert_with(|| (self.closeness)(document));
+        let gain = (strength - sum) * weights::TIES;
+        if gain > 0.0 && self.best.get(&document).is_none_or(|best| gain > best.gain) {
+            self.best.insert(document, Tie { gain, sum, via });
         }
     }
 }

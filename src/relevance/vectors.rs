@@ -1,123 +1,271 @@
 //! The directions of all documents, 8 bits a value, and how near each is to that of a need.
 //!
-//! The scan is exhaustive, in integers: every document's cosine is needed, since meaning and words are weighed
-//! together. It is written so that the compiler makes vector instructions of it that every processor has, and is
-//! nearly as fast as the memory.
+//! Two measures: the signs of a direction's values alone, which are 32 times smaller and tell roughly how far apart
+//! two directions are (the share of signs that differ is their angle, give or take), and the cosine of the values as
+//! kept. The first one chooses among a million, the second one decides. Both count in integers, so that every
+//! processor gives the same, however many values it takes at a time.
 
-use crate::relevance::embed::{DIMENSIONS, Direction};
+use pulp::{Arch, Simd, WithSimd};
 
 /// Documents stored in one piece. Many pieces, so that growing moves little and wastes little.
 const CHUNK: usize = 512;
 
-const PAIRS: usize = DIMENSIONS / 2;
-
 /// The greatest size of a stored value.
 const MOST: f32 = 127.0;
 
-/// The length of what is asked, in steps. A stored direction is at most 16 times [`MOST`] long, so that a dot product
-/// of the two, divided by 256, stays within 16 bits.
-const ASKED_LENGTH: f32 = 4_000.0;
+/// The length of what is asked, in steps. A dot product of the longest with the longest stays within 31 bits.
+const ASKED_LENGTH: f32 = 16_000.0;
 
-/// What cutting off the fractions of all products takes away, on average.
-const CUT_OFF: i32 = DIMENSIONS as i32 / 2;
+/// Values of a direction at most; [`ASKED_LENGTH`] counts on it.
+pub const DIMENSIONS_MAX: usize = 4_096;
 
-/// A document's direction: value times `scale`, but for rounding. Scale 0: it has none.
-///
-/// Two values share 16 bits, the even one low, the odd one high: so each is moved to the upper half by one
-/// instruction, for eight pairs at a time.
-#[derive(Clone, Copy)]
-struct Stored {
-    scale: f32,
-    pairs: [i16; PAIRS],
+/// A direction as it is kept: each value is a step times `scale`, but for rounding. Scale 0: it points nowhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vector {
+    /// What a step is worth.
+    pub scale: f32,
+    /// The steps.
+    pub steps: Box<[i8]>,
 }
 
-const NOWHERE: Stored = Stored { scale: 0.0, pairs: [0; PAIRS] };
-
-impl Stored {
-    fn new(direction: &Direction) -> Self {
+impl Vector {
+    /// Takes a direction of any length. `None` if it is empty, too long, points nowhere or is not all numbers.
+    #[must_use]
+    pub fn new(direction: &[f32]) -> Option<Self> {
         let most = direction.iter().fold(0.0f32, |most, value| most.max(value.abs()));
-        if most <= 0.0 {
-            return NOWHERE;
-        }
-        // Cutting off what is positive is rounding in few instructions.
-        let values = direction.map(|value| (value * (MOST / most) + 128.5) as i16 - 128);
-        let mut pairs = [0; PAIRS];
-        for (pair, [low, high]) in pairs.iter_mut().zip(values.as_chunks().0) {
-            *pair = (high << 8) | (low & 0xFF);
-        }
-        Self { scale: most / MOST, pairs }
+        let length = direction.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let usable = length.is_finite() && length > 1e-12 && direction.len() <= DIMENSIONS_MAX;
+        usable.then(|| {
+            // Cutting off what is positive is rounding in few instructions.
+            let step = |value: &f32| ((value * (MOST / most) + 128.5) as i16 - 128) as i8;
+            Self { scale: most / (MOST * length), steps: direction.iter().map(step).collect() }
+        })
+    }
+
+    /// What stands for a text without a direction, so that it is known not to have one.
+    #[must_use]
+    pub fn nowhere(dimensions: usize) -> Self {
+        Self { scale: 0.0, steps: vec![0; dimensions].into() }
     }
 }
 
-/// What is asked, in the order in which documents are stored.
-struct Asked {
-    low: [i16; PAIRS],
-    high: [i16; PAIRS],
+/// What is asked, in the forms in which it is compared.
+pub(super) struct Asked {
+    steps: Box<[i16]>,
+    signs: Box<[u64]>,
 }
 
 impl Asked {
-    fn new(direction: &Direction) -> Self {
-        let mut asked = Self { low: [0; PAIRS], high: [0; PAIRS] };
-        for (at, pair) in direction.as_chunks().0.iter().enumerate() {
-            [asked.low[at], asked.high[at]] = pair.map(|value: f32| (value * ASKED_LENGTH).round() as i16);
+    /// The same for a direction, whose length does not matter. `None` if it points nowhere or is not all numbers.
+    pub fn new(direction: &[f32]) -> Option<Self> {
+        let length = direction.iter().map(|value| value * value).sum::<f32>().sqrt();
+        if !length.is_finite() || length <= 1e-12 {
+            return None;
         }
-        asked
+        let steps: Box<[i16]> =
+            direction.iter().map(|value| (value * (ASKED_LENGTH / length)).round() as i16).collect();
+        let mut signs = vec![0; steps.len().div_ceil(64)].into_boxed_slice();
+        write_signs(steps.iter().map(|step| *step > 0), &mut signs);
+        Some(Self { steps, signs })
     }
 }
 
-/// The dot products of documents with what is asked, each in steps of 256. A function of its own with plain
-/// arguments: so the compiler sees all there is to see.
-#[inline(never)]
-fn scan(part: &[Stored], low: &[i16; PAIRS], high: &[i16; PAIRS], found: &mut [f32]) {
-    // The upper half of a product: a single instruction.
-    let product = |a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16;
-    for (found, stored) in found.iter_mut().zip(part) {
-        let products = stored.pairs.iter().zip(low).zip(high);
-        let both = products
-            .map(|((&pair, &low), &high)| product(pair << 8, low).wrapping_add(product(pair & -256, high)));
-        // Sums on the way may wrap, the last one fits and is right.
-        let sum = both.fold(0, i16::wrapping_add);
-        let cosine = (i32::from(sum) + CUT_OFF) as f32 * (stored.scale * (256.0 / ASKED_LENGTH));
-        *found = cosine.clamp(0.0, 1.0);
+fn write_signs(positive: impl Iterator<Item = bool>, signs: &mut [u64]) {
+    for (at, positive) in positive.enumerate() {
+        signs[at / 64] |= u64::from(positive) << (at % 64);
     }
 }
+
+/// Some documents' directions, value by value and sign by sign.
+#[derive(Default)]
+struct Chunk {
+    /// A row a document: its scale's bytes, then its steps, so that one look in memory finds both.
+    rows: Vec<i8>,
+    signs: Vec<u64>,
+}
+
+/// Rows that are fetched from memory before the first of them is used.
+const AHEAD: usize = 32;
+/// Bytes that memory gives at a time.
+const CACHE_LINE: usize = 64;
+
+/// Bytes of a row before its steps.
+const SCALE: usize = size_of::<f32>();
 
 /// By document: where its text points.
-#[derive(Default)]
 pub(super) struct Vectors {
-    chunks: Vec<Vec<Stored>>,
+    dimensions: usize,
+    chunks: Vec<Chunk>,
 }
 
 impl Vectors {
-    /// Adds the next document's direction.
-    pub fn push(&mut self, direction: Option<&Direction>) {
-        let stored = direction.map_or(NOWHERE, Stored::new);
-        match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(stored),
-            _ => self.chunks.push(vec![stored]),
+    pub fn new(dimensions: usize) -> Self {
+        Self { dimensions, chunks: Vec::new() }
+    }
+
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// Words of signs a document.
+    fn sign_words(&self) -> usize {
+        self.dimensions.div_ceil(64)
+    }
+
+    /// Notes a document's direction. Documents before it that have none yet point nowhere until they do. One of
+    /// other dimensions than these is not taken.
+    pub fn set(&mut self, document: u32, vector: &Vector) {
+        let (dimensions, words) = (self.dimensions, self.sign_words());
+        if vector.steps.len() != dimensions {
+            return;
+        }
+        let (chunk, at) = (document as usize / CHUNK, document as usize % CHUNK);
+        if chunk >= self.chunks.len() {
+            self.chunks.resize_with(chunk + 1, Chunk::default);
+        }
+        let Chunk { rows, signs } = &mut self.chunks[chunk];
+        let row_bytes = SCALE + dimensions;
+        if (at + 1) * row_bytes > rows.len() {
+            rows.resize((at + 1) * row_bytes, 0);
+            signs.resize((at + 1) * words, 0);
+        }
+        let (scale, steps) = rows[at * row_bytes..][..row_bytes].split_at_mut(SCALE);
+        scale.copy_from_slice(&vector.scale.to_le_bytes().map(u8::cast_signed));
+        steps.copy_from_slice(&vector.steps);
+        let own = &mut signs[at * words..][..words];
+        own.fill(0);
+        write_signs(vector.steps.iter().map(|step| *step > 0), own);
+    }
+
+    /// Whether a document points anywhere.
+    pub fn points(&self, document: u32) -> bool {
+        let scale = self.row(document).and_then(|row| row.first_chunk::<SCALE>());
+        scale.is_some_and(|scale| scale.iter().any(|byte| *byte != 0))
+    }
+
+    /// How near a document points to what is asked: their cosine, 0 where they point apart or nowhere.
+    pub fn nearness(&self, asked: &Asked, document: u32) -> f32 {
+        let mut near = [0.0];
+        self.nearnesses(asked, &[document], &mut near);
+        near[0]
+    }
+
+    /// The same of many documents; best in their order.
+    pub fn nearnesses(&self, asked: &Asked, documents: &[u32], near: &mut [f32]) {
+        for (documents, near) in documents.chunks(AHEAD).zip(near.chunks_mut(AHEAD)) {
+            // Rows lie far apart: asked for one after the other, each would be waited for.
+            let touch = |row: &[i8]| row.iter().step_by(CACHE_LINE).fold(0, |all, byte| all ^ byte);
+            let touched = documents.iter().filter_map(|document| self.row(*document)).map(touch);
+            std::hint::black_box(touched.fold(0, |all, byte| all ^ byte));
+            for (document, near) in documents.iter().zip(near) {
+                *near = self.row(*document).map_or(0.0, |row| self.near(asked, row));
+            }
         }
     }
 
-    /// How near each document before the horizon points to a direction: their cosine, 0 where they point apart or
-    /// nowhere.
-    pub fn nearness(&self, direction: &Direction, horizon: u32) -> Vec<f32> {
-        let asked = Asked::new(direction);
-        let mut found = vec![0.0; horizon as usize];
-        for (part, found) in self.chunks.iter().zip(found.chunks_mut(CHUNK)) {
-            scan(part, &asked.low, &asked.high, found);
+    /// A document's row: its scale's bytes, then its steps.
+    fn row(&self, document: u32) -> Option<&[i8]> {
+        let (chunk, at) = (document as usize / CHUNK, document as usize % CHUNK);
+        let row_bytes = SCALE + self.dimensions;
+        self.chunks.get(chunk)?.rows.get(at * row_bytes..)?.get(..row_bytes)
+    }
+
+    fn near(&self, asked: &Asked, row: &[i8]) -> f32 {
+        let Some((scale, steps)) = row.split_first_chunk::<SCALE>() else { return 0.0 };
+        if asked.steps.len() != steps.len() {
+            return 0.0;
         }
-        found
+        let scale = f32::from_le_bytes(scale.map(i8::cast_unsigned));
+        let dot = Arch::new().dispatch(Dot { steps, asked: &asked.steps });
+        (dot as f32 * (scale / ASKED_LENGTH)).clamp(0.0, 1.0)
+    }
+
+    /// How many signs each of the documents from `first` on differs in from what is asked; one for each of `apart`.
+    pub fn signs_apart(&self, asked: &Asked, first: u32, apart: &mut [u16]) {
+        let words = self.sign_words();
+        let nowhere = u16::try_from(self.dimensions / 2).unwrap_or(u16::MAX);
+        apart.fill(nowhere);
+        let (mut document, end) = (first as usize, first as usize + apart.len());
+        while document < end && asked.signs.len() == words {
+            let (chunk, at) = (document / CHUNK, document % CHUNK);
+            let count = (CHUNK - at).min(end - document);
+            if let Some(chunk) = self.chunks.get(chunk) {
+                let signs = chunk.signs.get(at * words..).unwrap_or_default();
+                let apart = &mut apart[document - first as usize..][..count];
+                Arch::new().dispatch(Apart { signs, asked: &asked.signs, apart });
+            }
+            document += count;
+        }
+    }
+
+    /// About the cosine of two directions whose signs differ in so many places.
+    pub fn likely_nearness(&self, apart: usize) -> f32 {
+        (std::f32::consts::PI * apart as f32 / self.dimensions.max(1) as f32).cos().max(0.0)
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.capacity() * size_of::<Stored>()).sum::<usize>()
-            + self.chunks.capacity() * size_of::<Vec<Stored>>()
+        let of = |chunk: &Chunk| chunk.rows.capacity() + chunk.signs.capacity() * 8;
+        self.chunks.iter().map(of).sum::<usize>() + self.chunks.capacity() * size_of::<Chunk>()
+    }
+}
+
+/// A dot product. Plain code: inlined, the compiler makes of it what the processor at hand can do.
+struct Dot<'a> {
+    steps: &'a [i8],
+    asked: &'a [i16],
+}
+
+impl WithSimd for Dot<'_> {
+    type Output = i32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> i32 {
+        // The usual dimensions, known to the compiler.
+        if let (Ok(steps), Ok(asked)) =
+            (<&[i8; 256]>::try_from(self.steps), <&[i16; 256]>::try_from(self.asked))
+        {
+            return dot(steps, asked);
+        }
+        dot(self.steps, self.asked)
+    }
+}
+
+#[inline(always)]
+fn dot(steps: &[i8], asked: &[i16]) -> i32 {
+    steps.iter().zip(asked).map(|(&step, &asked)| i32::from(step) * i32::from(asked)).sum()
+}
+
+/// How many signs differ, for documents in a row.
+struct Apart<'a> {
+    signs: &'a [u64],
+    asked: &'a [u64],
+    apart: &'a mut [u16],
+}
+
+impl WithSimd for Apart<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let differ = |signs: &[u64], asked: &[u64]| -> u16 {
+            signs.iter().zip(asked).map(|(a, b)| (a ^ b).count_ones() as u16).sum()
+        };
+        if let Ok(asked) = <&[u64; 4]>::try_from(self.asked) {
+            for (apart, signs) in self.apart.iter_mut().zip(self.signs.as_chunks::<4>().0) {
+                *apart = differ(signs, asked);
+            }
+        } else {
+            for (apart, signs) in self.apart.iter_mut().zip(self.signs.chunks_exact(self.asked.len())) {
+                *apart = differ(signs, self.asked);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::relevance::embed::{DIMENSIONS, Direction};
 
     /// Directions of every kind, made without chance.
     fn direction(seed: u64) -> Direction {
@@ -133,39 +281,96 @@ mod tests {
         values
     }
 
+    fn vector(direction: &[f32]) -> Vector {
+        Vector::new(direction).expect("a direction")
+    }
+
+    fn all_near(vectors: &Vectors, asked: &[f32], count: u32) -> Vec<f32> {
+        let mut near = vec![9.0; count as usize];
+        let documents: Vec<u32> = (0..count).collect();
+        vectors.nearnesses(&Asked::new(asked).unwrap(), &documents, &mut near);
+        near
+    }
+
     #[test]
     fn is_the_cosine() {
-        let mut vectors = Vectors::default();
+        let mut vectors = Vectors::new(DIMENSIONS);
         let all: Vec<Direction> = (0..1_200).map(direction).collect();
-        for direction in &all {
-            vectors.push(Some(direction));
+        for (number, direction) in (0..).zip(&all) {
+            vectors.set(number, &vector(direction));
         }
-        vectors.push(None);
+        vectors.set(1_200, &Vector::nowhere(DIMENSIONS));
         let asked = direction(7);
-        let found = vectors.nearness(&asked, 1_201);
+        let found = all_near(&vectors, &asked, 1_203);
         let mut worst = 0.0f32;
         for (document, near) in all.iter().zip(&found) {
             let exact: f32 = document.iter().zip(&asked).map(|(a, b)| a * b).sum();
             worst = worst.max((exact.max(0.0) - near).abs());
         }
         assert!(worst < 0.003, "{worst}");
-        assert!(found[7] > 0.99 && found[1_200] == 0.0);
-        for horizon in [0, 1, 511, 512, 513, 1_199] {
-            assert_eq!(vectors.nearness(&asked, horizon), found[..horizon as usize]);
+        assert!(found[7] > 0.99 && found[1_200..] == [0.0; 3]);
+        for document in [0, 7, 511, 512, 1_199] {
+            let one = vectors.nearness(&Asked::new(&asked).unwrap(), document);
+            assert_eq!(one, found[document as usize]);
         }
     }
 
     #[test]
-    fn the_longest_fit() {
-        let mut vectors = Vectors::default();
-        let flat = |sign: f32| std::array::from_fn(|_| sign / 16.0);
-        let turns: Direction = std::array::from_fn(|at| if at % 2 == 0 { 0.0625 } else { -0.0625 });
-        for direction in [flat(1.0), flat(-1.0), turns, [0.0; DIMENSIONS]] {
-            vectors.push(Some(&direction));
+    fn signs_tell_roughly_how_near() {
+        let mut vectors = Vectors::new(DIMENSIONS);
+        // Nearer and nearer to the first one.
+        let (one, other) = (direction(1), direction(2));
+        let mix = |share: f32| -> Direction {
+            std::array::from_fn(|at| one[at] * share + other[at] * (1.0 - share))
+        };
+        for step in 0..=600u32 {
+            vectors.set(step, &vector(&mix(step as f32 / 600.0)));
         }
-        assert!(vectors.nearness(&flat(1.0), 4)[0] > 0.999);
-        assert_eq!(vectors.nearness(&flat(1.0), 4)[1..], [0.0; 3]);
-        assert!(vectors.nearness(&flat(-1.0), 4)[1] > 0.999);
-        assert!(vectors.nearness(&turns, 4)[2] > 0.999);
+        let asked = Asked::new(&one).unwrap();
+        let mut apart = vec![0; 601];
+        vectors.signs_apart(&asked, 0, &mut apart);
+        assert_eq!(apart[600], 0);
+        for (document, apart) in (0..).zip(&apart) {
+            let near = vectors.nearness(&asked, document);
+            assert!(
+                (vectors.likely_nearness(usize::from(*apart)) - near).abs() < 0.25,
+                "{document}: {near} {apart}"
+            );
+        }
+        let mut part = vec![0; 100];
+        vectors.signs_apart(&asked, 480, &mut part);
+        assert_eq!(part, apart[480..580]);
+        let mut beyond = vec![0; 10];
+        vectors.signs_apart(&asked, 5_000, &mut beyond);
+        assert_eq!(beyond, [128; 10]);
+    }
+
+    #[test]
+    fn the_longest_fit() {
+        for dimensions in [1, 63, 64, 256, 1_000, DIMENSIONS_MAX] {
+            let mut vectors = Vectors::new(dimensions);
+            let turns: Vec<f32> = (0..dimensions).map(|at| if at % 2 == 0 { 5.0 } else { -5.0 }).collect();
+            let against: Vec<f32> = turns.iter().map(|value| -value).collect();
+            vectors.set(0, &vector(&turns));
+            vectors.set(1, &vector(&against));
+            let near = all_near(&vectors, &turns, 2);
+            assert!(near[0] > 0.999 && near[1] == 0.0, "{dimensions}: {near:?}");
+        }
+    }
+
+    #[test]
+    fn late_and_wrong_ones() {
+        let mut vectors = Vectors::new(DIMENSIONS);
+        vectors.set(700, &vector(&direction(3)));
+        vectors.set(600, &vector(&direction(3)));
+        vectors.set(601, &Vector::nowhere(DIMENSIONS - 1));
+        let near = all_near(&vectors, &direction(3), 800);
+        assert!(near[700] > 0.99 && near[600] > 0.99);
+        assert_eq!(near.iter().filter(|near| **near > 0.0).count(), 2);
+        assert!(all_near(&vectors, &[1.0, 2.0], 800).iter().all(|near| *near == 0.0));
+        for broken in [&[][..], &[0.0; 9], &[f32::NAN, 1.0], &[f32::INFINITY], &[1.0; DIMENSIONS_MAX + 1]] {
+            assert_eq!(Vector::new(broken), None);
+        }
+        assert!(Asked::new(&[0.0; 4]).is_none() && Asked::new(&[f32::NAN]).is_none());
     }
 }

@@ -13,6 +13,15 @@ const MAX_WORD_CHARS: usize = 100;
 /// What a piece that continues a word begins with in the vocabulary.
 const CONTINUES: &[u8] = b"##";
 
+/// Words that are remembered with their pieces; a few MiB when full, and then it starts anew.
+const REMEMBERED_WORDS: usize = 1 << 15;
+
+/// Longer words are rarely seen twice and not worth remembering.
+const REMEMBERED_WORD_BYTES: usize = 32;
+
+/// No token.
+const NONE: u32 = u32::MAX;
+
 type Tokens = HashMap<&'static [u8], u32>;
 
 /// The tokens of the model, by their text.
@@ -22,12 +31,45 @@ pub(super) struct Vocabulary {
     pieces: Tokens,
     /// Bytes of the longest of both.
     longest: usize,
+    /// By ASCII sign: its token, for those that are words of their own.
+    signs: [u32; 128],
+}
+
+/// What whoever cuts texts keeps between them. What is in here changes no token.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// The text, or a piece of it, in the form that the vocabulary knows.
+    lower: Vec<u8>,
+    /// Words that are no token, and which of `pieces` they are made of: finding them takes many a look.
+    known: HashMap<Box<[u8]>, (u32, u32)>,
+    pieces: Vec<u32>,
+}
+
+impl Memory {
+    fn recall(&self, word: &[u8]) -> Option<&[u32]> {
+        let &(start, end) = self.known.get(word)?;
+        self.pieces.get(start as usize..end as usize)
+    }
+
+    fn remember(&mut self, word: &[u8], tokens: &[u32]) {
+        if word.len() > REMEMBERED_WORD_BYTES {
+            return;
+        }
+        if self.known.len() >= REMEMBERED_WORDS {
+            self.known.clear();
+            self.pieces.clear();
+        }
+        let start = self.pieces.len();
+        self.pieces.extend_from_slice(tokens);
+        // A word has fewer pieces than bytes, so that these fit by far.
+        self.known.insert(word.into(), (start as u32, self.pieces.len() as u32));
+    }
 }
 
 impl Vocabulary {
     /// Reads tokens that stand one a line, numbered from 0; the first `special` stand for no text.
     pub fn new(lines: &'static [u8], special: usize) -> Self {
-        let mut new = Self { words: Tokens::new(), pieces: Tokens::new(), longest: 0 };
+        let mut new = Self { words: Tokens::new(), pieces: Tokens::new(), longest: 0, signs: [NONE; 128] };
         for (number, token) in (0..).zip(lines.split(|&byte| byte == b'\n')).skip(special) {
             let (text, map) = match token.strip_prefix(CONTINUES) {
                 Some(piece) if !piece.is_empty() => (piece, &mut new.pieces),
@@ -36,77 +78,109 @@ impl Vocabulary {
             new.longest = new.longest.max(text.len());
             map.insert(text, number);
         }
+        for (sign, token) in (0u8..).zip(&mut new.signs) {
+            if sign.is_ascii_punctuation() {
+                *token = new.words.get(&[sign][..]).copied().unwrap_or(NONE);
+            }
+        }
         new
     }
 
     /// Appends the tokens of a text.
-    pub fn tokens(&self, text: &str, out: &mut Vec<u32>) {
-        let mut word = Vec::with_capacity(64);
+    pub fn tokens(&self, text: &str, memory: &mut Memory, out: &mut Vec<u32>) {
         if text.is_ascii() {
-            self.tokens_of_ascii(text.as_bytes(), &mut word, out);
-        } else {
-            for c in text.chars().filter(|&c| !is_control(c)).nfd().filter(|&c| !is_accent(c)) {
-                let alone = is_ideograph(c) || is_punctuation(c);
-                if alone || c.is_whitespace() {
-                    self.end(&mut word, out);
-                }
-                if alone {
-                    self.pieces(c.encode_utf8(&mut [0; 4]).as_bytes(), out);
-                } else if !c.is_whitespace() {
-                    c.to_lowercase()
-                        .for_each(|c| word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()));
-                }
+            return self.tokens_of_ascii(text.as_bytes(), memory, out);
+        }
+        // White space parts words, whatever is around it; so most pieces of most texts are ASCII for themselves.
+        for piece in text.split([' ', '\t', '\n', '\r']) {
+            if piece.is_ascii() {
+                self.tokens_of_ascii(piece.as_bytes(), memory, out);
+            } else {
+                self.tokens_of_unicode(piece, memory, out);
             }
         }
-        self.end(&mut word, out);
+    }
+
+    fn tokens_of_unicode(&self, piece: &str, memory: &mut Memory, out: &mut Vec<u32>) {
+        let mut word = std::mem::take(&mut memory.lower);
+        word.clear();
+        for c in piece.chars().filter(|&c| !is_control(c)).nfd().filter(|&c| !is_accent(c)) {
+            let alone = is_ideograph(c) || is_punctuation(c);
+            if alone || c.is_whitespace() {
+                self.pieces(&word, memory, out);
+                word.clear();
+            }
+            if alone {
+                self.pieces(c.encode_utf8(&mut [0; 4]).as_bytes(), memory, out);
+            } else if c.is_ascii() {
+                word.push(c.to_ascii_lowercase() as u8);
+            } else if !c.is_whitespace() {
+                c.to_lowercase().for_each(|c| word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()));
+            }
+        }
+        self.pieces(&word, memory, out);
+        memory.lower = word;
     }
 
     /// The same for the usual case, without a look at Unicode.
-    fn tokens_of_ascii(&self, text: &[u8], word: &mut Vec<u8>, out: &mut Vec<u32>) {
-        for &byte in text {
-            match byte {
-                b'a'..=b'z' | b'0'..=b'9' => word.push(byte),
-                b'A'..=b'Z' => word.push(byte.to_ascii_lowercase()),
-                b' ' | b'\t' | b'\n' | b'\r' => self.end(word, out),
-                0..=31 | 127 => {}
-                _ => {
-                    self.end(word, out);
-                    self.pieces(&[byte], out);
-                }
-            }
+    fn tokens_of_ascii(&self, text: &[u8], memory: &mut Memory, out: &mut Vec<u32>) {
+        let mut lower = std::mem::take(&mut memory.lower);
+        lower.clear();
+        lower.extend_from_slice(text);
+        lower.make_ascii_lowercase();
+        let parts = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        // Controls are dropped first: what stands around them is one word.
+        if lower.iter().any(|&byte| byte.is_ascii_control() && !parts(byte)) {
+            lower.retain(|&byte| !byte.is_ascii_control() || parts(byte));
         }
-    }
-
-    fn end(&self, word: &mut Vec<u8>, out: &mut Vec<u32>) {
-        self.pieces(word, out);
-        word.clear();
+        let mut rest = &lower[..];
+        while let Some(&first) = rest.first() {
+            let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end.max(1));
+            if end > 0 {
+                self.pieces(word, memory, out);
+            } else if !parts(first) {
+                out.extend(self.signs.get(usize::from(first)).filter(|&&token| token != NONE));
+            }
+            rest = after;
+        }
+        memory.lower = lower;
     }
 
     /// The tokens of one word; none if it has no full segmentation.
-    fn pieces(&self, word: &[u8], out: &mut Vec<u32>) {
+    fn pieces(&self, word: &[u8], memory: &mut Memory, out: &mut Vec<u32>) {
         if word.is_empty() {
             return;
         }
         if let Some(&token) = self.words.get(word) {
             out.push(token);
-            return;
+        } else if let Some(tokens) = memory.recall(word) {
+            out.extend_from_slice(tokens);
+        } else {
+            let before = out.len();
+            if !self.segment(word, out) {
+                out.truncate(before);
+            }
+            memory.remember(word, &out[before..]);
         }
+    }
+
+    /// Cuts a word greedily into the longest pieces; whether there is no rest.
+    fn segment(&self, word: &[u8], out: &mut Vec<u32>) -> bool {
         if word.iter().filter(|&&byte| starts_char(byte)).count() > MAX_WORD_CHARS {
-            return;
+            return false;
         }
-        let (before, mut rest, mut map) = (out.len(), word, &self.words);
+        let (mut rest, mut map) = (word, &self.words);
         while !rest.is_empty() {
             let longest = rest.len().min(self.longest);
             let ends = (1..=longest).rev().filter(|&end| rest.get(end).is_none_or(|&byte| starts_char(byte)));
             let found =
                 ends.map(|end| rest.split_at(end)).find_map(|(piece, after)| Some((map.get(piece)?, after)));
-            let Some((&token, after)) = found else {
-                out.truncate(before);
-                return;
-            };
+            let Some((&token, after)) = found else { return false };
             out.push(token);
             (rest, map) = (after, &self.pieces);
         }
+        true
     }
 }
 

@@ -1,22 +1,28 @@
 //! ATTUNE (seed `attune.md`, sections 5, 7, 12): brings an agent what matters to it.
 
+use std::num::NonZeroU32;
+
+use super::super::command::Embedded;
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::visibility::may_see;
 use super::surroundings::{ActiveTask, Relations, context};
 use crate::limits::{DRAFTS_JUDGED_MAX, DRAFTS_JUDGED_MAX_BYTES};
 use crate::protocol::{AttuneRequest, MemoryType, TemporalLayer, Unit, UnitStatus};
-use crate::relevance::{Candidate, Document, Index, Kind, Need, Ranked, Ranking, Serves, rank};
+use crate::relevance::{Candidate, Document, Index, Kind, Need, Pool, Ranked, Serves, choose, rank};
 
 /// The units that an ATTUNE brings, best first, and how many there are in all.
 pub struct Selection {
     pub(super) chosen: Vec<(UnitNo, Ranked)>,
     pub(super) available: usize,
+    /// Why the need's meaning could not count, where it should have.
+    pub(super) unembedded: Option<Box<str>>,
 }
 
 /// Chooses the units for an ATTUNE of `asker` at `epoch` from a view of the world. The index holds the committed
 /// units in the order of the timeline, at least those of that view. Drafts are in no shared index, or their words
-/// would weigh in the scores of others: those that the asker may see are judged by themselves.
+/// would weigh in the scores of others: those that the asker may see are judged by themselves. `embedded` is what became
+/// of the need at a model outside, where that makes the units' directions; drafts have none then.
 pub fn select(
     world: &World,
     index: &Index,
@@ -24,23 +30,30 @@ pub fn select(
     epoch: u64,
     asker: AgentNo,
     request: &AttuneRequest,
+    embedded: &Embedded,
 ) -> Selection {
+    let (direction, unembedded) = match embedded {
+        Embedded::Unasked => (None, None),
+        Embedded::Given(direction) => (Some(&**direction), None),
+        Embedded::Failed(why) => (None, Some(why.clone())),
+    };
     let task_id = request.scope.extended.active_task_id.as_ref();
     let task = task_id.map(|id| ActiveTask::new(world, id));
     let choice = Choice { world, policy, asker, request, task };
     let relations = Relations(world);
-    let mut need = choice.need(epoch);
+    let mut need = Need { direction, ..choice.need(epoch) };
     // Where nothing is related to anything there is nothing to walk.
     if policy.extended_scope() && !world.inbound.is_empty() {
         need.web = Some(&relations);
         need.context = context(world, asker, choice.task.as_ref());
     }
     need.horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-    let committed = choice.rank_committed(index, &need);
+    let committed = choose(index, &need, &choice);
     let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
     let chosen = committed.best.into_iter().map(of_place).collect();
-    let mut selection = Selection { chosen, available: committed.available };
-    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), ..need });
+    let mut selection = Selection { chosen, available: committed.available, unembedded };
+    let built_in = policy.meaning && *embedded == Embedded::Unasked;
+    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), ..need }, built_in);
     selection
 }
 
@@ -99,6 +112,7 @@ impl<'a> Choice<'a> {
             horizon: 0,
             recency_weight: extended.recency_weight.map(|weight| weight as f32),
             meaning: self.policy.meaning,
+            direction: None,
             task: extended.active_task_id.as_deref(),
             web: None,
             context: Vec::new(),
@@ -107,30 +121,30 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Ranks the committed candidates.
-    fn rank_committed(&self, index: &Index, need: &Need<'_>) -> Ranking {
-        let world = self.world;
-        let since = self.request.since_epoch.unwrap_or(0);
-        let candidate = |slot: &Slot| {
-            let number = slot.place.filter(|_| self.wants(slot))?;
-            Some(self.candidate(number, slot))
-        };
-        if since > 0 {
-            // A poll: only what was committed since, however large the Field is.
-            let recent = world.timeline.skip(world.committed_before(since));
-            rank(index, need, recent.iter().map(|(_, no)| world.slot(*no)).filter_map(candidate))
-        } else {
-            rank(index, need, world.units.iter().filter_map(candidate))
-        }
+    /// Whether every live unit is wanted that is not the asker's own: then they need not be counted one by one. Keep
+    /// it in step with `wants`.
+    fn wants_all_live(&self) -> bool {
+        let scope = &self.request.scope;
+        self.request.since_epoch.is_none_or(|since| since == 0)
+            && (scope.include_archived || self.world.archived == 0)
+            && scope.types.is_empty()
+            && scope.extended.temporal_layers.is_empty()
+            && scope.session_id.is_none()
     }
 
-    fn candidate(&self, number: u32, slot: &Slot) -> Candidate {
+    fn committed(&self, slot: &Slot) -> Option<Candidate> {
+        let number = slot.place.filter(|_| self.wants(slot))?;
+        Some(self.known(number, slot))
+    }
+
+    fn known(&self, number: u32, slot: &Slot) -> Candidate {
         let serves = self.task.as_ref().map_or(Serves::Others, |task| task.served_by(slot));
         Candidate { number, serves, kind: kind(slot.kind), epoch: slot.epoch }
     }
 
-    /// Ranks the drafts that the asker may see and wants, and puts them into the selection.
-    fn add_drafts(&self, selection: &mut Selection, mut need: Need<'_>) {
+    /// Ranks the drafts that the asker may see and wants, and puts them into the selection; by their meaning too where
+    /// that is the built-in model's to tell.
+    fn add_drafts(&self, selection: &mut Selection, mut need: Need<'_>, meaning: bool) {
         let world = self.world;
         let drafts = self.drafts();
         if drafts.is_empty() {
@@ -138,12 +152,12 @@ impl<'a> Choice<'a> {
         }
         let wanted = drafts.len();
         let drafts = judged(world, drafts);
-        let mut apart = Index::taking_in(self.policy.meaning);
+        let mut apart = Index::taking_in(meaning);
         for no in &drafts {
             apart.push(&document(world.slot(*no)));
         }
         need.horizon = apart.len();
-        let candidates = (0..).zip(&drafts).map(|(number, no)| self.candidate(number, world.slot(*no)));
+        let candidates = (0..).zip(&drafts).map(|(number, no)| self.known(number, world.slot(*no)));
         let ranked = rank(&apart, &need, candidates);
         // Those that are too many to be judged are there, for all that is known.
         selection.available += ranked.available + (wanted - drafts.len());
@@ -180,6 +194,47 @@ impl<'a> Choice<'a> {
             && (layers.is_empty() || layers.contains(&TemporalLayer::of(slot.kind)))
             && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
             && may_see(slot, Some(self.asker), self.policy)
+    }
+}
+
+impl Pool for Choice<'_> {
+    fn first(&self) -> u32 {
+        // A poll: only what was committed since, however large the Field is.
+        let since = self.request.since_epoch.unwrap_or(0);
+        u32::try_from(self.world.committed_before(since)).unwrap_or(u32::MAX)
+    }
+
+    fn candidate(&self, document: u32) -> Option<Candidate> {
+        let (_, no) = self.world.timeline.get(document as usize)?;
+        self.committed(self.world.slot(*no))
+    }
+
+    fn all(&self) -> impl Iterator<Item = Candidate> {
+        let (world, first) = (self.world, self.first());
+        // Where all are asked, in the order in which they lie in memory.
+        let whole = (first == 0).then(|| world.units.iter()).into_iter().flatten();
+        let polled = (first > 0).then(|| world.timeline.skip(first as usize)).into_iter().flatten();
+        whole.chain(polled.map(|(_, no)| world.slot(no))).filter_map(|slot| self.committed(slot))
+    }
+
+    fn epoch(&self, document: u32) -> u64 {
+        self.world.timeline.get(document as usize).map_or(0, |(epoch, _)| *epoch)
+    }
+
+    fn count(&self, _: u32) -> usize {
+        // All of the view are before the horizon.
+        let world = self.world;
+        if !self.wants_all_live() {
+            return self.all().count();
+        }
+        let live = UnitStatus::ALL.iter().filter(|status| status.is_live());
+        let live: u64 = live.map(|status| world.count(*status)).sum();
+        let own = if self.request.scope.include_own { 0 } else { world.live_by_author[self.asker as usize] };
+        usize::try_from(live - u64::from(own)).unwrap_or(usize::MAX)
+    }
+
+    fn tasks(&self) -> Vec<(NonZeroU32, Serves)> {
+        self.task.as_ref().map_or_else(Vec::new, ActiveTask::serving)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::super::state::{Slot, World};
 use super::attune::Selection;
 use crate::limits::{ATTUNE_CONFLICTS_MAX, BUDGET_MISFITS_MAX, REPLY_MAX_BYTES};
-use crate::protocol::{AttuneRequest, Conflict, ContextBudget, Format, ShownUnit, UnitId};
+use crate::protocol::{AttuneRequest, Conflict, ContextBudget, Format, ShownUnit, UnitId, Warning};
 use crate::relevance::{Budget, Factors, Ranked, Summarizer, Tokens};
 
 /// Longest content in `summary` format, characters (section 7).
@@ -21,6 +21,8 @@ pub struct Answer<'a> {
     conflicts: Vec<&'a Conflict>,
     context_budget: ContextBudget,
     epoch: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<Warning>,
 }
 
 impl Answer<'_> {
@@ -82,7 +84,13 @@ pub fn show<'a>(
     request: &'a AttuneRequest,
     selection: Selection,
 ) -> Answer<'a> {
-    let Selection { chosen, available } = selection;
+    let Selection { chosen, available, unembedded } = selection;
+    let warning = unembedded.map(|why| {
+        super::enrichment_failed(
+            format!("What you need could not be embedded, so that only words counted: {why}."),
+            "Ask again later, or name in context_hint the words that the units would use.",
+        )
+    });
     let mut writer = Writer { request, summarizer: None };
     let slots = chosen.into_iter().map(|(no, ranked)| (world.slot(no), ranked));
     let mut budget = request.scope.extended.max_tokens.map(Budget::of);
@@ -101,6 +109,7 @@ pub fn show<'a>(
         record,
         conflicts: unresolved(world),
         epoch,
+        warning,
     }
 }
 

@@ -57,7 +57,13 @@ fn wrong_state(slot: &Slot, operation: Operation, advice: &'static str) -> Refus
 }
 
 fn acknowledged(id: UnitId, epoch: u64) -> Acknowledged {
-    Acknowledged { status: "ok".to_owned(), memory_unit_id: id, epoch, conflicts_detected: None }
+    Acknowledged {
+        status: "ok".to_owned(),
+        memory_unit_id: id,
+        epoch,
+        conflicts_detected: None,
+        warning: None,
+    }
 }
 
 pub(in super::super) fn retract(ground: &Ground<'_>, request: &GiveUpRequest) -> Result<Change, Refusal> {
@@ -118,7 +124,9 @@ pub(in super::super) fn commit(ground: &Ground<'_>, request: &CommitRequest) -> 
     let unit = Arc::new(unit);
     let supersedes = effects.superseded_ids(ground);
     let mut events = vec![Event::Committed { unit: Arc::clone(&unit), supersedes }];
+    let warning = super::unenriched(ground, &unit, &mut events);
     let made = effects.consequences(ground, &unit, &mut events);
-    let reply = Acknowledged { conflicts_detected: Some(made), ..acknowledged(unit.id, ground.epoch) };
+    let reply =
+        Acknowledged { conflicts_detected: Some(made), warning, ..acknowledged(unit.id, ground.epoch) };
     Ok(Change::new(events, &reply))
 }

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::super::decide::{Change, Ground};
 use super::super::event::Event;
-use super::super::state::{ConflictNo, Slot};
+use super::super::state::{ConflictNo, Slot, World};
 use super::{record, relate};
 use crate::protocol::{
     Ballot, Confidence, Conflict, ConflictId, ConflictStatus, ErrorCode, Intent, MemoryType, MergeRequest,
-    Merged, Mode, Refusal, Relation, RelationType, Resolution, SideEffects, Strategy, Unit, UnitId,
+    Merged, Mode, Refusal, Relation, RelationType, Resolution, SideEffects, Strategy, Unit, UnitId, Warning,
 };
 
 pub(in super::super) fn merge(ground: &Ground<'_>, request: &MergeRequest) -> Result<Change, Refusal> {
@@ -28,6 +28,7 @@ pub(in super::super) fn merge(ground: &Ground<'_>, request: &MergeRequest) -> Re
     if request.strategy == Strategy::Vote {
         case.cast(named, &mut conflict, &mut events)?;
     }
+    let mut warning = None;
     let (status, side_effects) = match case.outcome(named, &conflict)? {
         Outcome::Pending => ("pending_vote", SideEffects::default()),
         Outcome::Escalated(reason) => {
@@ -47,10 +48,12 @@ pub(in super::super) fn merge(ground: &Ground<'_>, request: &MergeRequest) -> Re
         }
         Outcome::Joined(text) => {
             conflict.resolve(case.resolution(None));
-            ("resolved", case.join(text, &mut events))
+            let side_effects;
+            (side_effects, warning) = case.join(text, &mut events);
+            ("resolved", side_effects)
         }
     };
-    Ok(Change::new(events, &Merged { status: status.to_owned(), conflict, side_effects }))
+    Ok(Change::new(events, &Merged { status: status.to_owned(), conflict, side_effects, warning }))
 }
 
 /// What a strategy comes to.
@@ -77,15 +80,9 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn of(ground: &'a Ground<'a>, request: &'a MergeRequest) -> Result<Self, Refusal> {
-        let world = &ground.state.world;
-        let number = request.conflict_id.parse::<ConflictId>().ok().and_then(|id| world.find_conflict(id));
-        let found = number.and_then(|number| {
-            let conflict = &*world.conflicts[number as usize];
-            let side = |id| world.find(id).map(|no| world.slot(no));
-            let sides = [side(conflict.unit_a)?, side(conflict.unit_b)?];
-            Some(Self { ground, request, number, conflict, sides })
-        });
-        found.ok_or_else(|| {
+        let found = found(&ground.state.world, request);
+        let case = found.map(|(number, conflict, sides)| Self { ground, request, number, conflict, sides });
+        case.ok_or_else(|| {
             Refusal::new(
                 ErrorCode::ConflictNotFound,
                 format!("There is no conflict {:?}.", request.conflict_id),
@@ -325,10 +322,11 @@ impl<'a> Case<'a> {
     }
 
     /// A new unit takes the place of both.
-    fn join(&self, text: &str, events: &mut Vec<Event>) -> SideEffects {
+    fn join(&self, text: &str, events: &mut Vec<Event>) -> (SideEffects, Option<Warning>) {
         let unit = Arc::new(self.joined_unit(text));
         let (new, superseded) = (unit.id, self.sides.map(|slot| slot.id).to_vec());
-        events.push(Event::Recorded { unit, supersedes: superseded.clone() });
+        events.push(Event::Recorded { unit: Arc::clone(&unit), supersedes: superseded.clone() });
+        let warning = super::unenriched(self.ground, &unit, events);
         events.push(Event::Merged {
             conflict_id: self.conflict.id,
             resolution: self.resolution(None),
@@ -336,17 +334,16 @@ impl<'a> Case<'a> {
             superseded: Vec::new(),
         });
         self.settle_others(&self.sides, new, events);
-        SideEffects {
+        let side_effects = SideEffects {
             superseded_units: superseded,
             new_unit_id: Some(new),
             notified_agents: self.connected_authors(),
-        }
+        };
+        (side_effects, warning)
     }
 
     /// The unit that a synthesis makes, by the sender.
     fn joined_unit(&self, text: &str) -> Unit {
-        let [a, b] = self.sides.map(|slot| &slot.unit.intent);
-        let rationale = super::excerpt(&self.request.rationale, super::SAID);
         let elaborates = |slot: &Slot| Relation {
             kind: RelationType::Elaborates,
             target_id: slot.id.to_string().into(),
@@ -357,12 +354,7 @@ impl<'a> Case<'a> {
             mode: Mode::Committed,
             kind: MemoryType::Synthesis,
             content: text.into(),
-            intent: Intent {
-                purpose: format!("Resolve {} between {}: {rationale}", self.conflict.id, self.both()).into(),
-                // Of two different ones the synthesis would claim to be about one alone.
-                task_id: shared(a.task_id.as_ref(), b.task_id.as_ref()),
-                question: shared(a.question.as_ref(), b.question.as_ref()),
-            },
+            intent: joined_intent(self.request, self.conflict, self.sides),
             confidence: lower_confidence(self.sides),
             source: record::source(self.ground),
             relations: self.sides.map(elaborates).to_vec(),
@@ -392,6 +384,52 @@ impl<'a> Case<'a> {
         }
         told
     }
+}
+
+/// Why a synthesis is made: what its originals were for, and to resolve their conflict.
+fn joined_intent(request: &MergeRequest, conflict: &Conflict, sides: [&Slot; 2]) -> Intent {
+    let [a, b] = sides.map(|slot| &slot.unit.intent);
+    let rationale = super::excerpt(&request.rationale, super::SAID);
+    let Conflict { id, unit_a, unit_b, .. } = conflict;
+    Intent {
+        purpose: format!("Resolve {id} between {unit_a} and {unit_b}: {rationale}").into(),
+        // Of two different ones the synthesis would claim to be about one alone.
+        task_id: shared(a.task_id.as_ref(), b.task_id.as_ref()),
+        question: shared(a.question.as_ref(), b.question.as_ref()),
+    }
+}
+
+/// What a MERGE is going to write, as far as a world tells.
+pub enum Writes<'a> {
+    /// A unit with this text and intent.
+    Unit(&'a str, Intent),
+    /// It cannot be told yet: this world does not know the conflict.
+    Unknown,
+    /// No unit.
+    Nothing,
+}
+
+/// The unit that a MERGE makes if it is done: what it will say, told before it is decided.
+pub fn writes<'a>(world: &World, request: &'a MergeRequest) -> Writes<'a> {
+    let Some(text) = request.synthesis.as_deref().filter(|_| request.strategy == Strategy::Synthesis) else {
+        return Writes::Nothing;
+    };
+    match found(world, request) {
+        None => Writes::Unknown,
+        // Any other takes no synthesis any more.
+        Some((_, conflict, sides)) if conflict.status == ConflictStatus::Detected => {
+            Writes::Unit(text, joined_intent(request, conflict, sides))
+        }
+        Some(_) => Writes::Nothing,
+    }
+}
+
+/// The conflict that a request names, with the older and the newer unit.
+fn found<'w>(world: &'w World, request: &MergeRequest) -> Option<(ConflictNo, &'w Conflict, [&'w Slot; 2])> {
+    let number = request.conflict_id.parse::<ConflictId>().ok().and_then(|id| world.find_conflict(id))?;
+    let conflict = &*world.conflicts[number as usize];
+    let side = |id| world.find(id).map(|no| world.slot(no));
+    Some((number, conflict, [side(conflict.unit_a)?, side(conflict.unit_b)?]))
 }
 
 /// What the ballots come to: a side with more than half of the quorum prevails; a full vote without one is tied.

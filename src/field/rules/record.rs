@@ -23,6 +23,7 @@ pub(in super::super) fn record(ground: &Ground<'_>, request: &RecordRequest) -> 
     });
     let supersedes = effects.superseded_ids(ground);
     let mut events = vec![Event::Recorded { unit: Arc::clone(&unit), supersedes }];
+    let warning = super::unenriched(ground, &unit, &mut events);
     let conflicts_detected = effects.consequences(ground, &unit, &mut events);
     let reply = Recorded {
         status: "accepted".to_owned(),
@@ -30,6 +31,7 @@ pub(in super::super) fn record(ground: &Ground<'_>, request: &RecordRequest) -> 
         epoch: ground.epoch,
         conflicts_detected,
         rejection_reason: None,
+        warning,
     };
     Ok(Change::new(events, &reply))
 }

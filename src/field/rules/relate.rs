@@ -147,7 +147,8 @@ impl Effects {
         let slot = ground.state.world.slot(target);
         let mut contested = Vec::new();
         if !self.supersedes.contains(&target) {
-            contested.extend((slot.status == UnitStatus::Active).then_some(slot.id));
+            let quiet = matches!(slot.status, UnitStatus::Active | UnitStatus::PendingEnrichment);
+            contested.extend(quiet.then_some(slot.id));
             contested.extend((!std::mem::replace(unit_is_listed, true)).then_some(unit));
         }
         contested

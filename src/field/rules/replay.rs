@@ -243,9 +243,10 @@ impl Walk<'_> {
                         }
                         unit.id == id
                     }
-                    Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
-                        *memory_unit_id == id
-                    }
+                    Event::Discarded { memory_unit_id, .. }
+                    | Event::Retracted { memory_unit_id, .. }
+                    | Event::Unenriched { memory_unit_id }
+                    | Event::Enriched { memory_unit_id } => *memory_unit_id == id,
                     Event::ConflictCreated { conflict, .. } => {
                         let ours = conflict.partner_of(id).is_some();
                         if ours {
@@ -373,9 +374,10 @@ impl Walk<'_> {
     fn subject(&self, event: &Event) -> Option<&Slot> {
         let id = match event {
             Event::Recorded { unit, .. } | Event::Committed { unit, .. } => unit.id,
-            Event::Discarded { memory_unit_id, .. } | Event::Retracted { memory_unit_id, .. } => {
-                *memory_unit_id
-            }
+            Event::Discarded { memory_unit_id, .. }
+            | Event::Retracted { memory_unit_id, .. }
+            | Event::Unenriched { memory_unit_id }
+            | Event::Enriched { memory_unit_id } => *memory_unit_id,
             _ => return None,
         };
         self.world.find(id).map(|no| self.world.slot(no))

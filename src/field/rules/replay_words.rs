@@ -101,6 +101,12 @@ fn sentence(entry: &Entry, event: &Event) -> (Weight, String) {
                 excerpt(&resolution.rationale, EXCERPT)
             ),
         ),
+        Event::Unenriched { memory_unit_id } => {
+            (Weight::Minor, format!("The embedding of {memory_unit_id} could not be made yet"))
+        }
+        Event::Enriched { memory_unit_id } => {
+            (Weight::Minor, format!("The embedding of {memory_unit_id} was made at last"))
+        }
         Event::Merged { resolution, .. } => {
             let outcome = match (resolution.winner_id, entry.synthesis()) {
                 (Some(winner), _) => format!("{winner} prevails"),

@@ -38,6 +38,13 @@ impl ActiveTask {
         Self { no, tied, units }
     }
 
+    /// The tasks whose units serve, it and those tied to it.
+    pub fn serving(&self) -> Vec<(TaskNo, Serves)> {
+        let tied = self.tied.iter().filter(|task| Some(**task) != self.no);
+        let tied = tied.map(|task| (*task, Serves::Dependent));
+        tied.chain(self.no.map(|task| (task, Serves::Task))).collect()
+    }
+
     /// Whom a unit serves, seen from this task.
     pub fn served_by(&self, slot: &Slot) -> Serves {
         match slot.task {

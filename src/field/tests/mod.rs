@@ -16,6 +16,7 @@ mod factors;
 mod hostile;
 mod idempotency;
 mod invariants;
+mod large;
 mod levels;
 mod lifecycle;
 mod log_lines;
@@ -24,6 +25,7 @@ mod merge_effects;
 mod merge_told;
 mod model;
 mod order;
+mod pending;
 pub(crate) mod random;
 mod record;
 mod refusals;
@@ -41,7 +43,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
-use crate::relevance::{Index, Tokens};
+use crate::relevance::{Index, Reader, Tokens};
 
 /// A message before it is sent.
 #[derive(Clone)]
@@ -114,7 +116,10 @@ struct Stage {
     /// The log: entries as texts, by epoch.
     kept: BTreeMap<u64, String>,
     index: Index,
+    reader: Reader,
     tokens: Tokens,
+    /// What becomes of texts at a model outside.
+    embedded: Embedded,
     now: u64,
     sent: u64,
 }
@@ -158,6 +163,7 @@ impl Stage {
         })
         .to_string();
         let message = Message::read(&Envelope::parse(&envelope).expect("an envelope"), &self.policy);
+        let message = Message { embedded: self.embedded.clone(), ..message };
         let command = Command { at: Timestamp(self.now), connection: saying.connection, message };
         let reply = match decide(&self.state, &self.policy, &command) {
             Verdict::Refuse(refusal) => return Reply { epoch: self.state.clock, outcome: Err(refusal) },
@@ -192,7 +198,8 @@ impl Stage {
         let world = &self.state.world;
         match &read.query {
             Query::Attune(request) => {
-                let selection = select(world, &self.index, &self.policy, read.epoch, read.asker, request);
+                let selection =
+                    select(world, &self.index, &self.policy, read.epoch, read.asker, request, &read.embedded);
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
@@ -218,7 +225,9 @@ impl Stage {
     fn catch_up(&mut self) {
         let world = &self.state.world;
         for (_, no) in &world.timeline.skip(self.index.len() as usize) {
-            self.index.push(&document(world.slot(*no)));
+            let slot = world.slot(*no);
+            let reading = self.index.read(&mut self.reader, &document(slot), false);
+            self.index.enter(&document(slot), kind(slot.kind), slot.task, &reading);
         }
     }
 

@@ -20,10 +20,12 @@ use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::push::Push;
 use super::reads::Reads;
+use super::vector_keeper::VectorKeeper;
 use super::view::Frame;
 use crate::field::{Concern, Entry, Event, Listener, Policy, State, Subject, World, apply, notices};
 use crate::log::{Batch, Log, LogError, LogReader, MemoryLog, Row, Stat};
 use crate::protocol::{Cursor, EventName, Subscription};
+use crate::relevance::Meaning;
 
 /// A stream whose operations are put in by hand.
 struct Rig {
@@ -84,7 +86,7 @@ impl Rig {
         });
         let (policy, log, watch) =
             (Arc::new(Policy::default()), MemoryLog::new(), Arc::new(Watch::default()));
-        let index = Arc::new(SharedIndex::new(false));
+        let index = Arc::new(SharedIndex::new(Meaning::Nothing, Arc::clone(pool), VectorKeeper::none()));
         let frame = Frame { name: "rig".into(), policy: Arc::clone(&policy), index };
         let view = ArcSwap::new(frame.view(&World::default(), Vector::new(), 0));
         let published = Arc::new(Published { view, clock: AtomicU64::new(0) });

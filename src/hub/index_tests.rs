@@ -1,0 +1,248 @@
+//! The index follows the units, and vectors outlast the process.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::hub::{Hub, vector_file};
+use crate::log::{SqliteLog, open_log_reader};
+use crate::protocol::Envelope;
+use crate::relevance::{Vector, embedding};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn config(home: &Path) -> Config {
+    Config { data: home.to_owned(), meaning: true, level: 3, ..Config::default() }
+}
+
+async fn ask(hub: &Hub, agent: &str, id: &str, operation: &str, payload: Value) -> Value {
+    let text = json!({
+        "protocol": "akashik", "version": "0.1.0", "id": id, "operation": operation, "agent_id": agent,
+        "session_id": null, "epoch": 0, "payload": payload,
+    })
+    .to_string();
+    let field = hub.field(None).expect("a Field");
+    let message = field.read(&Envelope::parse(&text).expect("an envelope"));
+    let answer = field.submit(message, None).await.await.outcome.expect("an answer");
+    serde_json::from_str(answer.get()).expect("JSON")
+}
+
+async fn record(hub: &Hub, from: usize, count: usize) {
+    for at in from..from + count {
+        let content = format!("Fact {at}: the kitchen of house {at} has a new oven and {} chairs", at * 7);
+        let payload = json!({
+            "type": "finding", "content": content, "intent": { "purpose": "Know the houses" },
+            "confidence": { "score": 0.9, "reason": "seen" },
+        });
+        ask(hub, "writer", &format!("r-{at}"), "RECORD", payload).await;
+    }
+}
+
+async fn register(hub: &Hub) {
+    for agent in ["writer", "reader"] {
+        ask(hub, agent, "join", "REGISTER", json!({ "id": agent, "role": "agent" })).await;
+    }
+}
+
+/// Whether each unit is said to be close in meaning to a need, by id. (Their order changes as they age.)
+async fn scores(hub: &Hub, id: &str) -> BTreeMap<String, bool> {
+    let hint = "where can I bake bread";
+    let payload = json!({ "scope": { "role": "agent", "max_units": 1000 }, "context_hint": hint });
+    let answer = ask(hub, "reader", id, "ATTUNE", payload).await;
+    let close = |unit: &Value| {
+        let reason = unit["relevance_reason"].as_str().unwrap_or_default();
+        (unit["memory_unit"]["id"].to_string(), reason.contains("close in meaning"))
+    };
+    let found: BTreeMap<_, _> = answer["record"].as_array().expect("units").iter().map(close).collect();
+    found
+}
+
+/// What the file of this Field must say of itself.
+fn belonging(home: &Path) -> vector_file::Belonging {
+    let mut first = None;
+    let reader = open_log_reader(&home.join("default")).expect("a log");
+    let scanned = reader.scan(0, &mut |_, body| {
+        first = Some(vector_file::identity(body));
+        ControlFlow::Break(())
+    });
+    scanned.expect("a log");
+    let log = first.expect("an entry");
+    vector_file::Belonging { model: embedding::NAME.to_owned(), dimensions: embedding::DIMENSIONS, log }
+}
+
+fn path(home: &Path) -> PathBuf {
+    home.join("default").join(vector_file::FILE_NAME)
+}
+
+/// The file's records, read as a start would read them.
+fn kept(home: &Path) -> Option<Vec<vector_file::Record>> {
+    let mut reader = vector_file::VectorReader::open(&path(home), &belonging(home))?;
+    let mut all = Vec::new();
+    while let Some(records) = reader.next_block() {
+        all.extend(records);
+    }
+    Some(all)
+}
+
+/// Waits until the file holds so many records.
+async fn kept_in_time(home: &Path, count: usize) -> Vec<vector_file::Record> {
+    let began = Instant::now();
+    loop {
+        let all = kept(home).unwrap_or_default();
+        if all.len() >= count || began.elapsed() > PATIENCE {
+            return all;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_outlast_the_process_and_are_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 40).await;
+    let before = scores(&hub, "a-1").await;
+    assert!(before.values().any(|close| *close), "{before:?}");
+    assert_eq!(before.len(), 40);
+    hub.stop().await;
+    drop(hub);
+    let first = kept_in_time(home.path(), 40).await;
+    assert_eq!(first.len(), 40);
+
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    assert_eq!(scores(&hub, "a-2").await, before);
+    record(&hub, 40, 5).await;
+    scores(&hub, "a-3").await;
+    hub.stop().await;
+    drop(hub);
+    // Taken from the file, not written again; the new ones behind them.
+    let second = kept_in_time(home.path(), 45).await;
+    assert_eq!((second.len(), &second[..40]), (45, &first[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_vector_is_used_and_not_made_again() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 3).await;
+    scores(&hub, "a-1").await;
+    hub.stop().await;
+    drop(hub);
+    // A file that says of every unit that it points nowhere: if it is believed, nothing is close in meaning.
+    let records = kept_in_time(home.path(), 3).await;
+    let nowhere = |record: &vector_file::Record| vector_file::Record {
+        vector: Vector::nowhere(embedding::DIMENSIONS),
+        ..record.clone()
+    };
+    let (jobs, thread) = vector_file::spawn_writer("test", path(home.path())).unwrap();
+    jobs.send(vector_file::Job::Begin { belonging: belonging(home.path()), keep: 0 }).unwrap();
+    jobs.send(vector_file::Job::Append(records.iter().map(nowhere).collect())).unwrap();
+    drop(jobs);
+    thread.join().unwrap();
+    assert_eq!(kept(home.path()).unwrap().len(), 3);
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    let found = scores(&hub, "a-2").await;
+    assert!(found.values().all(|close| !close), "{found:?}");
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_file_is_made_anew() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 20).await;
+    let before = scores(&hub, "a").await;
+    hub.stop().await;
+    drop(hub);
+    let all = kept_in_time(home.path(), 20).await;
+    let path = path(home.path());
+    let whole = std::fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    let mut foreign = whole.clone();
+    foreign[20] ^= 1;
+    let longer = [&whole[..], &whole[whole.len() / 3..]].concat();
+    let bad = [
+        None,
+        Some(vec![]),
+        Some(whole[..whole.len() - 7].to_vec()),
+        Some(damaged),
+        Some(foreign),
+        Some(longer),
+    ];
+    for (number, bytes) in bad.into_iter().enumerate() {
+        match bytes {
+            Some(bytes) => std::fs::write(&path, bytes).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        let hub = Hub::start(config(home.path())).await.unwrap();
+        assert_eq!(scores(&hub, &format!("b-{number}")).await, before, "{number}");
+        hub.stop().await;
+        drop(hub);
+        let again = kept_in_time(home.path(), 20).await;
+        let units = |records: &[vector_file::Record]| records.iter().map(|one| one.unit).collect::<Vec<_>>();
+        assert_eq!(units(&again), units(&all), "{number}");
+        assert_eq!(again, all, "{number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_a_copy_of_another_log_is_not_believed() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (home, from) in [(&one, 0), (&other, 500)] {
+        let hub = Hub::start(config(home.path())).await.unwrap();
+        register(&hub).await;
+        record(&hub, from, 10).await;
+        scores(&hub, "a").await;
+        hub.stop().await;
+        drop(hub);
+        kept_in_time(home.path(), 10).await;
+    }
+    let own = kept(one.path()).unwrap();
+    std::fs::copy(path(other.path()), path(one.path())).unwrap();
+    let hub = Hub::start(config(one.path())).await.unwrap();
+    scores(&hub, "b").await;
+    hub.stop().await;
+    drop(hub);
+    assert_eq!(kept_in_time(one.path(), 10).await, own);
+    // The log itself is none the worse.
+    let log = SqliteLog::open(&one.path().join("default"), Default::default());
+    assert!(log.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_that_were_kept_late_are_not_made_again() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 30).await;
+    let before = scores(&hub, "a").await;
+    hub.stop().await;
+    drop(hub);
+    let mut records = kept_in_time(home.path(), 30).await;
+    // As where many units were entered at once: those of the middle came last, the first ones before them.
+    records.rotate_left(10);
+    let (jobs, thread) = vector_file::spawn_writer("test", path(home.path())).unwrap();
+    jobs.send(vector_file::Job::Begin { belonging: belonging(home.path()), keep: 0 }).unwrap();
+    jobs.send(vector_file::Job::Append(records.clone())).unwrap();
+    drop(jobs);
+    thread.join().unwrap();
+    for id in ["b", "c"] {
+        let hub = Hub::start(config(home.path())).await.unwrap();
+        let began = Instant::now();
+        while scores(&hub, &format!("{id}-{:?}", began.elapsed())).await != before {
+            assert!(began.elapsed() < PATIENCE);
+        }
+        record(&hub, 0, 1).await;
+        hub.stop().await;
+        drop(hub);
+        assert_eq!(kept(home.path()).unwrap(), records, "{id}");
+    }
+}
