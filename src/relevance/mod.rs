@@ -16,6 +16,7 @@
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
 //! - `summarize`: a text's most informative sentences for a need;
+//! - `contradict`: whether two texts contradict each other, and in what;
 //! - `affinity`: how much a unit matters to a listener, judged by the two of them alone, for notifications.
 //!
 //! Factors (specification, section 8): semantic, lexical and relations, which together are the closeness to the need;
@@ -32,6 +33,7 @@
 
 mod affinity;
 mod closeness;
+mod contradict;
 mod diversity;
 mod embed;
 mod fold;
@@ -49,6 +51,7 @@ mod wordpiece;
 mod words;
 
 pub use affinity::{Portrait, Profile};
+pub use contradict::{Claims, Clash, Grounds, clash};
 pub use lexical::{Document, Index};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, rank};
 pub use summarize::Summarizer;

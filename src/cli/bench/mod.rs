@@ -1,9 +1,11 @@
-//! `akashik bench`: measures a running hub from outside, over WebSockets.
+//! `akashik bench`: measures a running hub from outside, over WebSockets, and the noticing of contradictions alone.
 //!
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
-//! writes), `record` and `attune` (the two measurements), `fsync` (what a disk takes alone), `tally`.
+//! writes), `record` and `attune` (the two measurements), `fsync` (what a disk takes alone), `tally`; apart from them
+//! `contradictions`.
 
 mod attune;
+mod contradictions;
 mod fsync;
 mod load;
 mod record;
@@ -22,6 +24,8 @@ pub(super) enum Bench {
     Record(record::Record),
     /// How long ATTUNE takes, alone or beside writers
     Attune(attune::Attune),
+    /// How well contradictions in text are noticed; needs no hub
+    Contradictions(contradictions::Contradictions),
 }
 
 impl Bench {
@@ -30,6 +34,7 @@ impl Bench {
         match self {
             Self::Record(bench) => bench.run(),
             Self::Attune(bench) => bench.run(),
+            Self::Contradictions(bench) => bench.run(),
         }
     }
 }
