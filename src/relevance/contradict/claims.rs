@@ -103,8 +103,6 @@ pub(super) struct Claim {
     pub is_indefinite: bool,
     /// Speaks of whoever wrote it, or to whoever reads it.
     pub is_personal: bool,
-    /// Something in it is negated.
-    pub is_negative: bool,
     /// Holds only in a case that it names.
     pub is_conditional: bool,
     /// When, as far as it is told by words like "before" and "last", one bit each.
@@ -237,7 +235,6 @@ impl Reading<'_> {
             bits,
             is_indefinite: before.any(Roles::INDEFINITE),
             is_personal: roles.iter().any(|roles| roles.any(Roles::PERSON)),
-            is_negative,
             is_conditional: roles.iter().any(|roles| roles.any(Roles::CONDITION)),
             when: self.when(tokens, &roles),
             words,
@@ -295,7 +292,7 @@ impl Reading<'_> {
             }
             let opposed = places.iter().any(|place| place.kind == Kind::Opposite);
             let phrase = span.end > token.span.end;
-            let ends = tokens.get(at).is_none_or(|next| next.sign != Sign::Word);
+            let ends = tokens.get(at).is_none_or(|next| next.sign == Sign::Pause);
             let state = ends && role.any(Roles::PREPOSITION) && !places.is_empty();
             if !(phrase || state || role.is_content() || (opposed && role.is_opposable())) {
                 continue;

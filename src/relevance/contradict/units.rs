@@ -177,7 +177,7 @@ pub(super) fn numeral(word: &str, language: Language) -> Option<f64> {
             "once", "doce", "trece", "catorce", "quince",
         ],
         Language::French => &[
-            "zero", "", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix", "onze",
+            "zero", "-", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix", "onze",
             "douze", "treize", "quatorze", "quinze",
         ],
     };
@@ -192,7 +192,8 @@ pub(super) fn numeral(word: &str, language: Language) -> Option<f64> {
         Language::French => &["vingt", "trente", "quarante", "cinquante", "soixante"],
     };
     let at = |list: &[&str]| list.iter().position(|&numeral| numeral == word).map(|at| at as f64);
-    if let Some(value) = at(words) {
+    // "-" stands for "un", which is mostly an article.
+    if let Some(value) = at(words).filter(|_| word != "-") {
         return Some(value);
     }
     if let Some(value) = at(tens) {
