@@ -44,6 +44,8 @@ impl Marks {
     pub const MEANS: Self = Self(1 << 8);
     /// Stands right behind "is" or its like, or behind "called".
     pub const NAMED: Self = Self(1 << 9);
+    /// Stands before "as": "Kafka as the broker".
+    pub const AS: Self = Self(1 << 11);
     /// Belongs to the word right after it and says which: "the old dashboard".
     pub const WHICH: Self = Self(1 << 10);
 
@@ -82,6 +84,16 @@ impl Word {
         if self.marks.has(Marks::LIGHT) { 0.3 } else { 1.0 }
     }
 
+    /// Whether its claim begins with it.
+    pub fn is_first(&self) -> bool {
+        self.token == 0
+    }
+
+    /// Whether there is one such thing: "owner", "default".
+    pub fn is_title(&self) -> bool {
+        self.marks.has(Marks::TITLE)
+    }
+
     /// Whether the other word of the same claim stands right behind this one.
     pub fn is_before(&self, next: &Self) -> bool {
         self.token + 1 == next.token
@@ -103,6 +115,8 @@ pub(super) struct Claim {
     pub is_indefinite: bool,
     /// Speaks of whoever wrote it, or to whoever reads it.
     pub is_personal: bool,
+    /// Speaks of "this" or "it": what that is stands elsewhere.
+    pub is_pointing: bool,
     /// Holds only in a case that it names.
     pub is_conditional: bool,
     /// When, as far as it is told by words like "before" and "last", one bit each.
@@ -206,6 +220,11 @@ impl Reading<'_> {
             .map(|token| if token.sign == Sign::Word { self.roles(token) } else { Roles::default() })
             .collect();
         let unsure = Roles::HEDGE.and(Roles::QUOTED);
+        // Code, a table, a list of figures.
+        let in_words = tokens.iter().filter(|token| token.sign == Sign::Word).count();
+        if in_words * 2 < tokens.len() {
+            return None;
+        }
         let reader = Reader { scan: self.scan, tokens, language: self.language, lexicon: self.lexicon };
         let quantities = reader.read();
         // "May" is a month and no hedge where it makes a date.
@@ -235,11 +254,20 @@ impl Reading<'_> {
             bits,
             is_indefinite: before.any(Roles::INDEFINITE),
             is_personal: roles.iter().any(|roles| roles.any(Roles::PERSON)),
+            is_pointing: self.is_pointing(tokens, &roles),
             is_conditional: roles.iter().any(|roles| roles.any(Roles::CONDITION)),
             when: self.when(tokens, &roles),
             words,
             quantities,
         })
+    }
+
+    /// Whether a claim's subject is a word that points to another sentence. "It is safe to" points nowhere.
+    fn is_pointing(&self, tokens: &[Token], roles: &[Roles]) -> bool {
+        let first = tokens.first().map_or("", |token| self.scan.lower(token));
+        let is_said = roles.get(1).is_some_and(|roles| roles.any(Roles::COPULA));
+        matches!(first, "this" | "these" | "those" | "they" | "he" | "she" | "its" | "their" | "his" | "her")
+            || (first == "it" && !is_said)
     }
 
     /// When the claim holds, in words: those of time that lead something ("last week", "after the patch").
@@ -313,6 +341,8 @@ impl Reading<'_> {
                 number == 0 || before.any(Roles::FUNCTION.and(Roles::INDEFINITE).and(Roles::PREPOSITION));
             let content_follows =
                 tokens.get(at).is_some_and(|next| next.sign == Sign::Word) && roles[at].is_content();
+            let next = tokens.get(at).map_or("", |next| self.scan.lower(next));
+            marks.add(Marks::AS, matches!(next, "as" | "als" | "como" | "comme"));
             marks.add(Marks::WHICH, determined && content_follows && !said);
             marks.add(Marks::NAMED, before.any(Roles::COPULA.and(Roles::SINGLE)));
             let mut meaning = Meaning::default();
@@ -395,6 +425,8 @@ impl Reading<'_> {
             // "with no bikini": of the words after it only.
             "no" if before.any(Roles::PREPOSITION) => Some(Reach::Words),
             _ if role.any(Roles::LACKING) => Some(Reach::Words),
+            // "returns None" is a name.
+            _ if role.any(Roles::NOTHING) && at > 0 && tokens[at].capital => None,
             _ if role.any(Roles::NEGATOR.and(Roles::NOTHING)) => Some(Reach::Part),
             _ => None,
         }

@@ -42,8 +42,8 @@ mod chosen {
     pub const REST: f32 = 0.6;
     /// Part of the positive claim that the negative one must share.
     pub const CLAIMED: f32 = 0.4;
-    /// Both of the last two, where somebody speaks of himself: "I" is somebody else in the next unit.
-    pub const PERSONAL: f32 = 0.8;
+    /// Both of the last two, where somebody speaks of himself ("I" is somebody else in the next unit) or of a case.
+    pub const SPECIAL: f32 = 0.8;
     /// Part of both claims that opposites must share.
     pub const OPPOSED: f32 = 0.75;
     /// Part of either claim that two with different values must share.
@@ -188,7 +188,8 @@ fn is_apart(alignment: &Alignment<'_>, differences: &Differences<'_>) -> bool {
     let time_clashes = differences.opposed.iter().any(|(one, _)| one.marks.has(Marks::LIGHT));
     let other_times = a.when != b.when && a.when != 0 && b.when != 0 && !time_clashes;
     let other_case = a.is_conditional != b.is_conditional;
-    numbered || other_times || other_case || names_differ(alignment) || kinds_differ(alignment)
+    let pointing = a.is_pointing && b.is_pointing;
+    numbered || other_times || other_case || pointing || names_differ(alignment) || kinds_differ(alignment)
 }
 
 /// Whether each names something that the other does not.
@@ -231,11 +232,11 @@ fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found>
     let rest = cover(a_denies, |word| !word.is_negated());
     let claimed = cover(!a_denies, |_| true);
     let enough = said >= chosen::DENIED && rest >= chosen::REST && claimed >= chosen::CLAIMED;
-    let is_personal = alignment.a.is_personal || alignment.b.is_personal;
-    let enough_of_a_person = claimed >= chosen::PERSONAL && rest >= chosen::PERSONAL;
+    let (a, b) = (alignment.a, alignment.b);
+    let is_special = a.is_personal || b.is_personal || a.is_conditional;
+    let enough_of_all = claimed >= chosen::SPECIAL && rest >= chosen::SPECIAL;
     // One word is no subject: "not right", "right".
-    let shared = alignment.pairs().filter(|(word, ..)| !word.marks.has(Marks::LIGHT)).count();
-    if !enough || (is_personal && !enough_of_a_person) || shared < 2 {
+    if !enough || (is_special && !enough_of_all) || shared_words(alignment) < 2 {
         return None;
     }
     // What is said of the subject tells more than the subject.
@@ -251,9 +252,13 @@ fn opposition(alignment: &Alignment<'_>, opposed: &[(&Word, &Word)]) -> Option<F
     if alignment.a.is_indefinite && alignment.b.is_indefinite {
         return None;
     }
+    let (one, other) = opposed.first()?;
+    // "Reads a number." and "Writes a number." are two deeds of whoever is not named.
+    if one.is_first() && other.is_first() {
+        return None;
+    }
     let shares = !alignment.pairs().all(|(.., link)| matches!(link, Link::Opposed(_)));
     let strength = of_one_thing(alignment, chosen::OPPOSED, chosen::OPPOSED).filter(|_| shares)?;
-    let (one, other) = opposed.first()?;
     let strength = strength * chosen::SURE_OF_OPPOSITES;
     Some(Found::new(strength, Grounds::Opposites, one.span.clone(), other.span.clone()))
 }
@@ -269,9 +274,21 @@ fn value(alignment: &Alignment<'_>, values: &[(&Quantity, &Quantity)]) -> Option
             return None;
         }
     }
+    let said = one.is_said && other.is_said;
+    // "The backup takes an hour" has but one word of its own, and nothing besides.
+    let (a, b) = (alignment.cover_a(chosen::CLOSE, |_| true), alignment.cover_b(chosen::CLOSE, |_| true));
+    let alone = a.unmet + b.unmet == 0.0 && alignment.pairs().count() >= 2;
+    if shared_words(alignment) < if said || alone { 1 } else { 2 } {
+        return None;
+    }
     let strength = of_one_thing(alignment, chosen::MEASURED, chosen::MEASURED_MORE)?;
     let grounds = if is_date { Grounds::Date } else { Grounds::Quantity };
     Some(Found::new(strength * chosen::SURE_OF_VALUES, grounds, one.span.clone(), other.span.clone()))
+}
+
+/// How many words that are no light ones the claims share, or have nearly.
+fn shared_words(alignment: &Alignment<'_>) -> usize {
+    alignment.pairs().filter(|(word, ..)| !word.marks.has(Marks::LIGHT)).count()
 }
 
 /// How much two claims share, if that is enough for them to be about one thing: no word on both sides that would
@@ -288,22 +305,32 @@ fn of_one_thing(alignment: &Alignment<'_>, less: f32, more: f32) -> Option<f32> 
 fn name(alignment: &Alignment<'_>) -> Option<Found> {
     let ours = Different::of(alignment.a, &alignment.from_a)?;
     let theirs = Different::of(alignment.b, &alignment.from_b)?;
-    let shared = || alignment.pairs().filter(|(.., link)| matches!(link, Link::Same(_)));
-    let has_one_answer = shared().any(|(word, ..)| {
-        word.marks.has(Marks::TITLE) || (word.marks.has(Marks::SINGLE) && word.span.start < ours.span.start)
-    });
-    let is_identity = ours.is_identity && theirs.is_identity;
-    if !(has_one_answer || is_identity) || shared().count() < 2 {
+    let shared = alignment.pairs().filter(|(.., link)| matches!(link, Link::Same(_))).count();
+    let kinds = ours.kind == theirs.kind && ours.kind != Naming::None;
+    if !kinds || shared < 2 {
         return None;
     }
     Some(Found::new(chosen::SURE_OF_NAMES, Grounds::Name, ours.span, theirs.span))
 }
 
+/// In what way a name is the one answer to something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    None,
+    /// It is what the subject is: "our provider is Stripe", "the default is main".
+    Identity,
+    /// It follows a word that asks for one: "hosted in Frankfurt".
+    Single,
+    /// It is the subject, and has a title: "Maria is the owner".
+    Title,
+    /// It is used as something: "Kafka as the broker".
+    Role,
+}
+
 /// The one group of words of a claim that the other does not share, if it is a name.
 struct Different {
     span: Range<u32>,
-    /// It is what the subject is: "our provider is Stripe".
-    is_identity: bool,
+    kind: Naming,
 }
 
 /// Longest name, in words.
@@ -316,17 +343,33 @@ impl Different {
         let first = (0..words.len()).find(is_free)?;
         let last = (0..words.len()).rfind(is_free)?;
         let group = &words[first..=last];
-        let whole = (first..=last).all(|at| is_free(&at));
+        let whole = (first..=last).all(|at| is_free(&at)) && group.len() <= NAME_WORDS_MAX;
         let named = group.iter().all(|word| word.marks.has(Marks::NAME));
-        // The first word of a sentence has its capital anyway.
-        let leads = first == 0 && group.len() == 1;
-        // "is called main": a name without a capital.
         let ends = last + 1 == words.len();
-        let told = group.len() == 1 && ends && words[first].marks.has(Marks::NAMED);
-        if !whole || group.len() > NAME_WORDS_MAX || !(named || leads || told) {
-            return None;
-        }
-        let is_identity = ends && named && words[first].marks.has(Marks::NAMED) && !claim.is_personal;
-        Some(Self { span: words[first].span.start..words[last].span.end, is_identity })
+        let is_said = words[first].marks.has(Marks::NAMED);
+        let (before, after) = (&words[..first], &words[last + 1..]);
+        let kind = if ends && is_said && (named && !claim.is_personal) {
+            Naming::Identity
+        } else if ends
+            && is_said
+            && group.len() == 1
+            && before.iter().any(|word| word.marks.has(Marks::TITLE))
+        {
+            // "is called main": a name without a capital.
+            Naming::Identity
+        } else if named && before.last().is_some_and(|word| word.marks.has(Marks::SINGLE)) {
+            Naming::Single
+        } else if first == 0
+            && group[1..].iter().all(|word| word.marks.has(Marks::NAME))
+            && after.iter().find(|word| word.marks.has(Marks::SAID)).is_some_and(Word::is_title)
+        {
+            // The first word of a sentence has its capital anyway.
+            Naming::Title
+        } else if named && words[last].marks.has(Marks::AS) {
+            Naming::Role
+        } else {
+            Naming::None
+        };
+        whole.then(|| Self { span: words[first].span.start..words[last].span.end, kind })
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! - `scan`: a text to words, numbers and ends of sentences;
 //! - `grammar`, with `grammar.txt` and `opposites.txt`: what words do in a sentence, and which exclude one another;
-//! - `units`, `quantities`: numbers, dates and versions as what they mean;
+//! - `units`, `numbers`, `dates`, `quantities`: numbers, dates and versions as what they mean;
 //! - `claims`: what a text claims, made once for each text ([`Claims::of`]);
 //! - `align`: two claims side by side;
 //! - `judge`: the verdict on two texts ([`clash`]), and every chosen number.
@@ -31,10 +31,12 @@
 
 mod align;
 mod claims;
+mod dates;
 mod grammar;
 mod judge;
 #[cfg(test)]
 mod judge_tests;
+mod numbers;
 mod quantities;
 mod scan;
 mod units;

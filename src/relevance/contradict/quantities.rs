@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::grammar::{Language, Lexicon, Roles, Stem};
+use super::numbers::Number;
 use super::scan::{Scan, Sign, Token};
 use super::units::{self, Bound, Measure};
 
@@ -45,14 +46,14 @@ impl Date {
 pub(super) struct Quantity {
     pub measure: Measure,
     /// From, in base units; the same as `high` if it is one number.
-    low: f64,
-    high: f64,
+    pub low: f64,
+    pub high: f64,
     /// The worth of one in its last digit.
     step: f64,
     /// Base units in its unit.
     factor: f64,
-    bound: Bound,
-    date: Date,
+    pub bound: Bound,
+    pub date: Date,
     /// What is counted.
     label: [Stem; LABEL_WORDS],
     /// Where its tokens are in the claim.
@@ -142,16 +143,6 @@ pub(super) struct Reader<'a> {
     pub lexicon: &'a Lexicon,
 }
 
-/// A number as read: its ends, the worth of its last digit, and the token after it.
-struct Number {
-    low: f64,
-    high: f64,
-    step: f64,
-    next: usize,
-    /// Written with digits.
-    digits: bool,
-}
-
 impl Reader<'_> {
     /// The quantities, in order, at most [`QUANTITIES_MAX`].
     pub fn read(&self) -> Vec<Quantity> {
@@ -169,35 +160,35 @@ impl Reader<'_> {
         found
     }
 
-    fn word(&self, at: usize) -> &str {
+    pub(super) fn word(&self, at: usize) -> &str {
         self.tokens
             .get(at)
             .filter(|token| token.sign == Sign::Word)
             .map_or("", |token| self.scan.lower(token))
     }
 
-    fn before(&self, at: usize, back: usize) -> &str {
+    pub(super) fn before(&self, at: usize, back: usize) -> &str {
         at.checked_sub(back).map_or("", |at| self.word(at))
     }
 
     /// The digits of the number at a token; empty if it is none.
-    fn digits(&self, at: usize) -> &str {
+    pub(super) fn digits(&self, at: usize) -> &str {
         self.tokens
             .get(at)
             .filter(|token| token.sign == Sign::Number)
             .map_or("", |token| self.scan.lower(token))
     }
 
-    fn roles(&self, word: &str) -> Roles {
+    pub(super) fn roles(&self, word: &str) -> Roles {
         self.lexicon.roles(word, self.language)
     }
 
-    fn is_content(&self, at: usize) -> bool {
+    pub(super) fn is_content(&self, at: usize) -> bool {
         let word = self.word(at);
         word.starts_with(char::is_alphabetic) && self.roles(word).is_content()
     }
 
-    fn quantity(&self, measure: Measure, tokens: Range<usize>) -> Quantity {
+    pub(super) fn quantity(&self, measure: Measure, tokens: Range<usize>) -> Quantity {
         let lead = self.before(tokens.start, 1);
         let span = self.tokens[tokens.start].span.start..self.tokens[tokens.end - 1].span.end;
         Quantity {
@@ -224,158 +215,6 @@ impl Reader<'_> {
             .map(|at| self.roles(self.word(at)))
             .find(|roles| roles.any(Roles::COPULA) || !roles.any(small))
             .is_some_and(|roles| roles.any(Roles::COPULA))
-    }
-
-    /// A date or a time of day that starts at a token.
-    fn date(&self, at: usize) -> Option<Quantity> {
-        if let Some((minutes, end)) = self.clock(at) {
-            let mut quantity = self.quantity(Measure::Clock, at..end);
-            (quantity.low, quantity.high) = (minutes, minutes);
-            return Some(quantity);
-        }
-        let (date, end) = self
-            .numeric_date(at)
-            .or_else(|| self.named_date(at))
-            .or_else(|| self.weekday(at))
-            .or_else(|| self.bare_year(at))?;
-        let mut quantity = self.quantity(Measure::Date, at..end);
-        quantity.date = date;
-        Some(quantity)
-    }
-
-    fn clock(&self, at: usize) -> Option<(f64, usize)> {
-        let digits = self.digits(at);
-        let (hour, minute) = match digits.split_once([':', '.']) {
-            Some((hour, minute)) if minute.len() == 2 => (hour, minute),
-            Some(_) => return None,
-            None => (digits, "0"),
-        };
-        let (mut hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
-        let after = self.word(at + 1);
-        let named = matches!(after, "am" | "pm" | "a.m" | "p.m" | "uhr" | "o" | "oclock")
-            && (after != "o" || self.word(at + 2) == "clock");
-        if hour > 24 || minute > 59 || !(named || digits.contains(':')) {
-            return None;
-        }
-        match after {
-            "pm" | "p.m" if hour < 12 => hour += 12,
-            "am" | "a.m" if hour == 12 => hour = 0,
-            _ => {}
-        }
-        Some((f64::from(hour * 60 + minute), at + 1 + usize::from(named)))
-    }
-
-    /// `2026-03-01`, `1.3.2026`, `3/1/2026`.
-    fn numeric_date(&self, at: usize) -> Option<(Date, usize)> {
-        let digits = self.digits(at);
-        let joint = digits.find(['-', '/', '.']).map(|at| &digits[at..=at])?;
-        let parts: Vec<u16> = digits.split(joint).map(|part| part.parse().unwrap_or(0)).collect();
-        let (year, month, day) = match parts[..] {
-            [year, month] if joint == "-" => (year, month, 0),
-            [year, month, day] if year > 1000 => (year, month, day),
-            [month, day, year] if joint == "/" && month <= 12 && self.language == Language::English => {
-                (year, month, day)
-            }
-            [day, month, year] => (year, month, day),
-            _ => return None,
-        };
-        let day_of_month = if parts.len() == 2 { 0..=0 } else { 1..=31 };
-        if !is_year(year) || !(1..=12).contains(&month) || !day_of_month.contains(&day) {
-            return None;
-        }
-        Some((Date { year, month: month as u8, day: day as u8, weekday: 0 }, at + 1))
-    }
-
-    /// `12 March 2026`, `March 12th, 2026`, `12. März`, `12 de marzo de 2026`, `March 2026`, `in May`.
-    fn named_date(&self, at: usize) -> Option<(Date, usize)> {
-        let day_at = |at: usize| {
-            let day = self.digits(at).parse().ok().filter(|day| (1..=31).contains(day))?;
-            let suffixed = matches!(self.word(at + 1), "st" | "nd" | "rd" | "th" | "er");
-            Some((day, at + 1 + usize::from(suffixed)))
-        };
-        let year_at = |mut at: usize| {
-            let joined = matches!(self.word(at), "of" | "de" | "del")
-                || self.tokens.get(at).is_some_and(|t| t.sign == Sign::Pause);
-            at += usize::from(joined);
-            let year = self.digits(at).parse().ok().filter(|&year| is_year(year))?;
-            Some((year, at + 1))
-        };
-        let mut date = Date::default();
-        let mut next = at;
-        if let Some((day, after)) = day_at(at) {
-            let after = after + usize::from(matches!(self.word(after), "of" | "de"));
-            (date.day, next) = (day, after);
-        }
-        date.month = units::month(self.word(next))?;
-        let capital = self.tokens[next].capital;
-        // "may", "march" and "mar" are other words too: a month has a capital or a day beside it.
-        let in_lower =
-            matches!(self.language, Language::Spanish | Language::French) && self.word(next).len() > 3;
-        let starts = next == 0 && matches!(self.word(next), "may" | "march" | "mar" | "jan");
-        let alone = date.day == 0 && day_at(next + 1).is_none() && year_at(next + 1).is_none();
-        if !(capital || in_lower || date.day > 0) || (alone && starts) {
-            return None;
-        }
-        next += 1;
-        if date.day == 0
-            && let Some((day, after)) = day_at(next)
-        {
-            (date.day, next) = (day, after);
-        }
-        if let Some((year, after)) = year_at(next) {
-            (date.year, next) = (year, after);
-        }
-        Some((date, next))
-    }
-
-    fn weekday(&self, at: usize) -> Option<(Date, usize)> {
-        let weekday = units::weekday(self.word(at))?;
-        Some((Date { weekday, ..Date::default() }, at + 1))
-    }
-
-    /// A year alone: four digits where no number of things is told.
-    fn bare_year(&self, at: usize) -> Option<(Date, usize)> {
-        let digits = self.digits(at);
-        let year = digits.parse().ok().filter(|&year| digits.len() == 4 && is_year(year))?;
-        let before = self.before(at, 1);
-        let led =
-            self.roles(before).any(Roles::PREPOSITION) || matches!(before, "year" | "jahr" | "ano" | "annee");
-        let unit = units::unit(self.word(at + 1)).is_some() || units::unit(before).is_some();
-        let counts = self.is_content(at + 1) && !led;
-        (!unit && !counts && (led || at == 0)).then_some((Date { year, ..Date::default() }, at + 1))
-    }
-
-    /// `2.4.1`, `v2`, `Python 3.8`, `version 2`.
-    fn version(&self, at: usize) -> Option<Quantity> {
-        let word = self.word(at);
-        let digits = self.digits(at);
-        let before = self.before(at, 1);
-        let dots = digits.matches('.').count();
-        let parts = if !word.is_empty() {
-            word.strip_prefix('v').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?
-        } else {
-            let named = matches!(before, "version" | "v" | "release");
-            let capital = at > 0 && self.tokens[at - 1].capital && !before.is_empty();
-            let thousands = digits.split('.').skip(1).all(|part| part.len() == 3);
-            let several = dots >= 2 && !thousands;
-            let measured =
-                units::unit(self.word(at + 1)).is_some() || units::multiplier(self.word(at + 1)).is_some();
-            let after_name = dots == 1 && capital && at > 1 && !measured && !self.is_content(at + 1);
-            if !(several || (dots >= 1 && named) || (after_name && self.roles(before).is_content())) {
-                return None;
-            }
-            digits
-        };
-        let mut value = 0.0;
-        let mut worth = 1e6;
-        for part in parts.split('.').take(4) {
-            value += part.parse::<f64>().ok()? * worth;
-            worth /= 1e3;
-        }
-        let mut quantity = self.quantity(Measure::Version, at..at + 1);
-        (quantity.low, quantity.high) = (value, value);
-        quantity.bound = units::bound_after(self.word(at + 1), self.word(at + 2)).unwrap_or_default();
-        Some(quantity)
     }
 
     /// A number with its unit, or with what it counts.
@@ -457,163 +296,90 @@ impl Reader<'_> {
         let known = self.roles(self.word(at)).any(Roles::NUMBERED);
         self.is_content(at) && (known || at < 2 || self.tokens[at].capital)
     }
+}
 
-    /// `half`, `a quarter of`, `two thirds of`, in percent.
-    fn fraction(&self, at: usize) -> Option<(f64, usize)> {
-        let of = |at: usize| matches!(self.word(at), "of" | "the" | "der" | "de" | "des" | "all");
-        if matches!(self.word(at), "half") && of(at + 1) {
-            return Some((50.0, at + 1));
-        }
-        let parts = match self.word(at) {
-            "a" | "one" => 1.0_f64,
-            "two" => 2.0,
-            "three" => 3.0,
-            _ => return None,
-        };
-        let whole = match self.word(at + 1) {
-            "half" => 2.0,
-            "third" | "thirds" => 3.0,
-            "quarter" | "quarters" => 4.0,
-            "fifth" | "fifths" => 5.0,
-            _ => return None,
-        };
-        (of(at + 2) && parts < whole).then(|| ((100.0 * parts / whole * 10.0).round() / 10.0, at + 2))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relevance::contradict::claims::Claims;
+
+    /// The quantities of the text's first claim.
+    fn read(text: &str) -> Vec<Quantity> {
+        Claims::of(text).claims.first().map_or_else(Vec::new, |claim| claim.quantities.clone())
     }
 
-    /// A number in digits or words, or two that are the ends of a range.
-    fn number(&self, at: usize, money: bool) -> Option<Number> {
-        let mut first = self.single(at, money)?;
-        let to = self.word(first.next);
-        let between = matches!(self.before(at, 1), "between" | "zwischen" | "entre");
-        let joins = matches!(to, "to" | "bis" | "a" | "-") || (between && self.roles(to).any(Roles::AND));
-        if joins
-            && let Some(second) = self.single(first.next + 1, money)
-            && first.low < second.high
+    fn one(text: &str) -> Quantity {
+        let found = read(text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        found[0].clone()
+    }
+
+    #[test]
+    fn the_same_written_otherwise_agrees() {
+        for (a, b) in [
+            ("It holds 1,000 items", "It holds 1k items"),
+            ("It holds one thousand items", "It holds 1000 items"),
+            ("It costs $2.5m today", "It costs 2,500,000 dollars today"),
+            ("The wire has 5 km", "The wire has 5,000 m"),
+            ("The film takes 90 minutes", "The film takes 1.5 hours"),
+            ("It opens at 3 pm", "It opens at 15:00"),
+            ("It opens on 3 March 2026", "It opens on 2026-03-03"),
+            ("It opens on March 3rd, 2026", "It opens on 3.3.2026"),
+            ("Half of the users agree", "50% agree"),
+            ("Der Preis war 1.500 Euro", "Der Preis war 1500 Euro"),
+            ("Der Wert ist 3,5 %", "Der Wert ist 3.5 %"),
+        ] {
+            let (a, b) = (one(a), one(b));
+            assert!(a.is_comparable(&b) && a.agrees(&b) && b.agrees(&a), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn what_differs_does_not_agree() {
+        for (a, b) in [
+            ("It holds 1,000 items", "It holds 1,100 items"),
+            ("The wire has 5 km", "The wire has 5 m"),
+            ("The tool needs Python 3.8", "The tool needs Python 3.11"),
+            ("It opens at 3 pm", "It opens at 3 am"),
+            ("It opens on 3 March", "It opens on 3 May"),
+            ("It takes 2 to 3 days", "It takes 4 days"),
+            ("It holds at most 20 items", "It holds at most 50 items"),
+        ] {
+            let (a, b) = (one(a), one(b));
+            assert!(a.is_comparable(&b) && !a.agrees(&b) && !b.agrees(&a), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn what_measures_something_else_is_not_compared() {
+        for (a, b) in [
+            ("The table has 12 columns", "The table has 12 rows"),
+            ("It weighs 5 kg", "It is 5 km long"),
+            ("It costs 5 dollars", "It costs 5 euros"),
+            ("Node 3 is up", "The list has 3 names"),
+        ] {
+            assert!(!one(a).is_comparable(&one(b)), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn ranges_and_bounds_contain() {
+        for (a, b) in [
+            ("It takes 10 to 20 days", "It takes 14 days"),
+            ("It takes between 10 and 20 days", "It takes 20 days"),
+            ("It has more than 100 users", "It has 135 users"),
+            ("About 1,000 users came", "1,012 users came"),
+            ("It grows by 3%", "It grows by 3.2%"),
+        ] {
+            assert!(one(a).agrees(&one(b)), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn words_that_look_like_numbers_are_none() {
+        for text in ["No one of them came", "We may march on", "The one thing is clear", "They go to school"]
         {
-            // "2 to 3 million": the word after the second holds for both.
-            let scale = if second.high >= 1e3 && first.high < 1e3 && second.step > first.step {
-                second.step / first.step
-            } else {
-                1.0
-            };
-            first.low *= scale;
-            (first.high, first.next) = (second.high, second.next);
+            assert_eq!(read(text).len(), 0, "{text}");
         }
-        Some(first)
     }
-
-    fn single(&self, at: usize, money: bool) -> Option<Number> {
-        if self.digits(at).is_empty() {
-            return self.spelt(at);
-        }
-        let (low, high, step) = value(self.digits(at), self.language)?;
-        let mut number = Number { low, high, step, next: at + 1, digits: true };
-        let word = self.word(number.next);
-        // "5 m" are metres, "$5m" are millions.
-        let times = units::multiplier(word).or((money && word == "m").then_some(1e6));
-        if let Some(times) = times.filter(|_| word.len() > 1 || self.tokens[number.next].glued || money) {
-            number = Number {
-                low: low * times,
-                high: high * times,
-                step: step * times,
-                next: number.next + 1,
-                digits: true,
-            };
-        }
-        Some(number)
-    }
-
-    /// A number in words.
-    fn spelt(&self, at: usize) -> Option<Number> {
-        let (mut total, mut current, mut next) = (0.0, 0.0_f64, at);
-        // "a dozen", "a hundred"
-        if self.roles(self.word(at)).any(Roles::INDEFINITE)
-            && units::numeral(self.word(at + 1), self.language).is_some_and(|value| value > 11.0)
-        {
-            next += 1;
-        }
-        if self.is_pronoun(at) {
-            return None;
-        }
-        let first = next;
-        loop {
-            let word = self.word(next);
-            if next > first
-                && let Some(times) = units::multiplier(word)
-            {
-                total += current.max(1.0) * times;
-                current = 0.0;
-            } else if let Some(value) = units::numeral(word, self.language) {
-                if value == 100.0 || value == 1e3 {
-                    current = current.max(1.0) * value;
-                } else if value == 12.0 && next > first {
-                    current *= value;
-                } else {
-                    current += value;
-                }
-            } else {
-                break;
-            }
-            next += 1;
-        }
-        let value = total + current;
-        (next > first).then_some(Number { low: value, high: value, step: 1.0, next, digits: false })
-    }
-
-    /// "one" and its like where they are no number: "the one", "one of", "no one".
-    fn is_pronoun(&self, at: usize) -> bool {
-        if !matches!(self.word(at), "one" | "uno" | "eins") {
-            return false;
-        }
-        let after = self.word(at + 1);
-        let multiplied = units::multiplier(after).is_some() || after == "hundred";
-        let counts = self.is_content(at + 1)
-            && !matches!(
-                self.before(at, 1),
-                "the" | "no" | "this" | "that" | "any" | "every" | "each" | "another"
-            );
-        !(multiplied || counts)
-    }
-}
-
-fn is_year(year: u16) -> bool {
-    (1900..=2100).contains(&year)
-}
-
-/// The ends of a number or range in digits, and the worth of its last digit.
-fn value(digits: &str, language: Language) -> Option<(f64, f64, f64)> {
-    let unsigned = digits.trim_start_matches(['-', '\u{2212}']);
-    if let Some((low, high)) = unsigned.split_once(['-', '–', '/'])
-        && let (Some((low, step)), Some((high, _))) = (decimal(low, language), decimal(high, language))
-    {
-        return Some((low.min(high), low.max(high), step));
-    }
-    let (value, step) = decimal(unsigned, language)?;
-    let value = if unsigned.len() < digits.len() { -value } else { value };
-    Some((value, value, step))
-}
-
-/// A number with its separators read as the language has them, and the worth of its last digit.
-fn decimal(digits: &str, language: Language) -> Option<(f64, f64)> {
-    let (group, point) = match language {
-        Language::English => (',', '.'),
-        _ => ('.', ','),
-    };
-    let groups = |mark: char| digits.split(mark).skip(1).all(|part| part.len() == 3);
-    // One kind of mark only: it is the point if it stands once and does not part groups of three.
-    let (group, point) = if digits.contains(group) && !digits.contains(point) && !groups(group) {
-        (point, group)
-    } else if digits.rfind(group) > digits.rfind(point) && digits.contains(point) {
-        (point, group)
-    } else {
-        (group, point)
-    };
-    let plain: String = digits
-        .chars()
-        .filter(|&c| c != group && c != ' ')
-        .map(|c| if c == point { '.' } else { c })
-        .collect();
-    let decimals = plain.split_once('.').map_or(0, |(_, decimals)| decimals.len().min(12));
-    let value: f64 = plain.parse().ok().filter(|value: &f64| value.is_finite())?;
-    Some((value, 0.1_f64.powi(decimals as i32)))
 }
