@@ -213,12 +213,30 @@ impl Reading<'_> {
         if is_name && roles.any(Roles::FUNCTION) { Roles::default() } else { roles }
     }
 
+    /// Words whose part in the sentence is told by what stands around them.
+    fn settle(&self, tokens: &[Token], roles: &mut [Roles]) {
+        for at in 1..tokens.len() {
+            let (before, here) = (&tokens[at - 1], &tokens[at]);
+            let written = self.scan.written(here);
+            // "model A" has a name.
+            let letter = here.capital && written.len() == 1 && written != "I" && before.sign == Sign::Word;
+            if letter && roles[at].any(Roles::INDEFINITE.and(Roles::PREPOSITION)) {
+                roles[at] = Roles::default();
+            }
+            // "no longer" denies and says nothing of length.
+            if self.scan.lower(here) == "longer" && roles[at - 1].any(Roles::NEGATOR) {
+                roles[at] = Roles::PARTICLE;
+            }
+        }
+    }
+
     /// One claim; `None` if it is a condition or a possibility, or says nothing.
     fn claim(&mut self, tokens: &[Token]) -> Option<Claim> {
-        let roles: Vec<Roles> = tokens
+        let mut roles: Vec<Roles> = tokens
             .iter()
             .map(|token| if token.sign == Sign::Word { self.roles(token) } else { Roles::default() })
             .collect();
+        self.settle(tokens, &mut roles);
         let unsure = Roles::HEDGE.and(Roles::QUOTED);
         // Code, a table, a list of figures.
         let in_words = tokens.iter().filter(|token| token.sign == Sign::Word).count();

@@ -75,6 +75,8 @@ impl Roles {
     pub const OR: Self = Self(1 << 22);
     pub const WHEN: Self = Self(1 << 23);
     pub const NUMBERED: Self = Self(1 << 24);
+    /// Part of the word before it: "longer" in "no longer". In no list: it is told by that word.
+    pub const PARTICLE: Self = Self(1 << 25);
 
     /// Roles that a word can have and still be what a sentence is about.
     const OF_CONTENT: u32 =
@@ -263,4 +265,49 @@ fn heading<T>(line: &'static str, named: fn(&str) -> Option<T>) -> Option<(Langu
     let (language, rest) = line.split_once(' ')?;
     let (name, rest) = rest.split_once(' ')?;
     Some((Language::named(language)?, named(name)?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_lists_is_read() {
+        for line in lines(GRAMMAR) {
+            assert!(heading(line, Roles::named).is_some(), "{line}");
+        }
+        for line in lines(OPPOSITES) {
+            let (_, kind, groups) = heading(line, kind_named).expect(line);
+            assert_eq!(kind == Kind::Alike, !groups.contains('|'), "{line}");
+        }
+    }
+
+    #[test]
+    fn words_are_folded_and_in_lower_case() {
+        for line in lines(GRAMMAR).chain(lines(OPPOSITES)) {
+            assert!(line.chars().all(|c| c.is_ascii() && !c.is_ascii_uppercase()), "{line}");
+        }
+    }
+
+    #[test]
+    fn no_word_excludes_itself() {
+        let lexicon = lexicon();
+        for places in lexicon.places.iter().flat_map(HashMap::values) {
+            for place in places {
+                let same_axis = places.iter().filter(|other| other.axis == place.axis);
+                assert!(same_axis.map(|other| other.group).all(|group| group == place.group), "{places:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn stems_of_a_language_meet() {
+        let lexicon = lexicon();
+        assert_eq!(
+            lexicon.stem("increased", Language::English),
+            lexicon.stem("increases", Language::English)
+        );
+        assert_eq!(lexicon.stem("kunden", Language::German), lexicon.stem("kunde", Language::German));
+        assert_ne!(lexicon.stem("open", Language::English), lexicon.stem("closed", Language::English));
+    }
 }

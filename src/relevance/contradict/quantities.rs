@@ -209,6 +209,10 @@ impl Reader<'_> {
 
     /// Whether "is" or its like stands right before a token, small words aside.
     fn is_said(&self, at: usize) -> bool {
+        // An end comes once, too.
+        if matches!(self.before(at, 1), "until" | "till" | "bis" | "hasta" | "jusqu" | "jusque") {
+            return true;
+        }
         let small = Roles::PREPOSITION.and(Roles::FUNCTION).and(Roles::INDEFINITE);
         (0..at)
             .rev()
