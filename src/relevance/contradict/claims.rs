@@ -125,8 +125,8 @@ pub(super) struct Claim {
 
 /// What a text claims, made once for each text and compared with others'.
 ///
-/// Made of the first 8 KiB of a text and at most 24 sentences. Questions, wishes, possibilities and conditions are
-/// no claims. About 1.5 KB for a unit of two sentences.
+/// Made of the first 8 KiB of a text and at most 16 sentences. Questions, wishes, possibilities and conditions are
+/// no claims. About 2 KB for a unit of two sentences.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     pub(super) claims: Vec<Claim>,
@@ -282,7 +282,14 @@ impl Reading<'_> {
 
     /// Whether a claim's subject is a word that points to another sentence. "It is safe to" points nowhere.
     fn is_pointing(&self, tokens: &[Token], roles: &[Roles]) -> bool {
-        let first = tokens.first().map_or("", |token| self.scan.lower(token));
+        let word = |at: usize| tokens.get(at).map_or("", |token| self.scan.lower(token));
+        let first = word(0);
+        // "..., but does not panic": who that is stands before.
+        let turns = roles.first().is_some_and(|roles| roles.any(Roles::HOWEVER));
+        let verb = roles.get(1).is_some_and(|roles| roles.any(Roles::COPULA.and(Roles::NEGATOR)));
+        if turns && (verb || matches!(word(1), "does" | "do" | "did" | "will" | "can" | "has" | "have")) {
+            return true;
+        }
         let is_said = roles.get(1).is_some_and(|roles| roles.any(Roles::COPULA));
         matches!(first, "this" | "these" | "those" | "they" | "he" | "she" | "its" | "their" | "his" | "her")
             || (first == "it" && !is_said)

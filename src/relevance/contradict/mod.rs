@@ -23,7 +23,28 @@
 //!
 //! # Measured
 //!
-//! FIGURES
+//! `akashik bench contradictions --pairs FILE --half even|odd` on SICK 2014 (5,000 pairs of sentences; the rules were
+//! tuned on the even lines), the test `pairs_are_judged_rightly` on `pairs.tsv`, `akashik bench contradictions --units
+//! FILE` on true texts, each against the nearest older ones by meaning and words.
+//!
+//! | | pairs | precision | recall | F1 | entailed flagged |
+//! |---|---|---|---|---|---|
+//! | SICK, even lines (tuned on) | 2,500 | .943 | .827 | .881 | 0.1 % |
+//! | SICK, odd lines | 2,500 | .905 | .832 | .867 | 0 % |
+//! | `pairs.tsv`, `tune` | 208 | 1.00 | .96 | .98 | |
+//! | `pairs.tsv`, `held` | 206 | 1.00 | .93 | .96 | |
+//! | `pairs.tsv`, `last`, when first judged | 80 | .97 | .85 | .91 | |
+//! | `pairs.tsv`, `last`, now | 80 | 1.00 | .98 | .99 | |
+//!
+//! | true texts | texts | compared with | flagged |
+//! |---|---|---|---|
+//! | turns of conversations (LoCoMo) | 1,451 | 16 nearest | 0 |
+//! | the same | 1,451 | 24 nearest | 1 |
+//! | documentation of some 270 libraries, paragraph by paragraph | 6,288 | 24 nearest | 121 |
+//!
+//! The last is the hard case and marks the limit: sentences of one pattern about different things that none of them
+//! names ("the minimum supported version is 1.61", "returns an error if"). Optimised, making claims of a text takes
+//! 30 to 80 µs, and comparing two 1 to 3 µs.
 //!
 //! What it cannot do: know the world ("returns null" and "throws" exclude one another, "is in Paris" and "is in
 //! France" do not), follow "it" and "the latter" to another sentence, or see that two agents measured the same thing
