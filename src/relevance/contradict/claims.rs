@@ -38,8 +38,6 @@ impl Marks {
     pub const TITLE: Self = Self(1 << 5);
     /// See `once` in `grammar.txt`.
     pub const ONCE: Self = Self(1 << 6);
-    /// Stands behind a preposition.
-    pub const LED: Self = Self(1 << 7);
     /// Has a direction of meaning.
     pub const MEANS: Self = Self(1 << 8);
     /// Stands right behind "is" or its like, or behind "called".
@@ -56,6 +54,12 @@ impl Marks {
     fn add(&mut self, other: Self, when: bool) {
         if when {
             self.0 |= other.0;
+        }
+    }
+
+    fn drop(&mut self, other: Self, when: bool) {
+        if when {
+            self.0 &= !other.0;
         }
     }
 
@@ -125,8 +129,8 @@ pub(super) struct Claim {
 
 /// What a text claims, made once for each text and compared with others'.
 ///
-/// Made of the first 8 KiB of a text and at most 16 sentences. Questions, wishes, possibilities and conditions are
-/// no claims. About 2 KB for a unit of two sentences.
+/// Made of the first 8 KiB of a text and at most 16 sentences. Questions, wishes and possibilities are no
+/// claims; what holds in some case only is compared with the like. About 2 KB for a unit of two sentences.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     pub(super) claims: Vec<Claim>,
@@ -351,35 +355,49 @@ impl Reading<'_> {
                 continue;
             }
             let number = at - 1 - usize::from(phrase);
-            let before = number.checked_sub(1).map_or(Roles::default(), |at| roles[at]);
-            let mut marks = Marks::default();
-            let named = token.capital && number > 0
-                || self.scan.written(token).chars().skip(1).any(|c| c.is_uppercase() || c.is_ascii_digit());
-            marks.add(Marks::NAME, named);
-            marks.add(Marks::LIGHT, !phrase && !state && (role.any(Roles::LIGHT) || !role.is_content()));
+            let light = !phrase && !state && (role.any(Roles::LIGHT) || !role.is_content());
+            let mut marks = self.marks(tokens, roles, number..at);
+            marks.add(Marks::LIGHT, light);
             marks.add(Marks::SAID, said);
-            marks.add(Marks::SINGLE, role.any(Roles::SINGLE));
-            marks.add(Marks::TITLE, role.any(Roles::TITLE));
-            marks.add(Marks::ONCE, role.any(Roles::ONCE));
-            marks.add(Marks::LED, before.any(Roles::PREPOSITION));
-            let determined =
-                number == 0 || before.any(Roles::FUNCTION.and(Roles::INDEFINITE).and(Roles::PREPOSITION));
-            let content_follows =
-                tokens.get(at).is_some_and(|next| next.sign == Sign::Word) && roles[at].is_content();
-            let next = tokens.get(at).map_or("", |next| self.scan.lower(next));
-            marks.add(Marks::AS, matches!(next, "as" | "als" | "como" | "comme"));
-            marks.add(Marks::WHICH, determined && content_follows && !said);
-            marks.add(Marks::NAMED, before.any(Roles::COPULA.and(Roles::SINGLE)));
-            let mut meaning = Meaning::default();
-            if let Some(direction) = self.embedder.embed([(text, 1.0)]) {
-                marks.add(Marks::MEANS, true);
-                for (at, value) in direction.iter().enumerate() {
-                    meaning[at / 64] |= u64::from(*value > 0.0) << (at % 64);
-                }
-            }
+            marks.drop(Marks::WHICH, said);
+            let meaning = self.meaning(text);
+            marks.add(Marks::MEANS, meaning.is_some());
+            let meaning = meaning.unwrap_or_default();
             words.push(Word { stem, marks, places, meaning, span, token: number as u16 });
         }
         words
+    }
+
+    /// What the words around tell of the word, or phrase of two, that stands at these tokens.
+    fn marks(&self, tokens: &[Token], roles: &[Roles], at: Range<usize>) -> Marks {
+        let (token, role) = (&tokens[at.start], roles[at.start]);
+        let before = at.start.checked_sub(1).map_or(Roles::default(), |before| roles[before]);
+        let next = tokens.get(at.end).filter(|next| next.sign == Sign::Word);
+        let inner = self.scan.written(token).chars().skip(1);
+        let named = (token.capital && at.start > 0)
+            || inner.into_iter().any(|c| c.is_uppercase() || c.is_ascii_digit());
+        let led = Roles::FUNCTION.and(Roles::INDEFINITE).and(Roles::PREPOSITION);
+        let determined = at.start == 0 || before.any(led);
+        let serves = matches!(next.map_or("", |next| self.scan.lower(next)), "as" | "als" | "como" | "comme");
+        let mut marks = Marks::default();
+        marks.add(Marks::NAME, named);
+        marks.add(Marks::SINGLE, role.any(Roles::SINGLE));
+        marks.add(Marks::TITLE, role.any(Roles::TITLE));
+        marks.add(Marks::ONCE, role.any(Roles::ONCE));
+        marks.add(Marks::AS, serves);
+        marks.add(Marks::WHICH, determined && next.is_some() && roles[at.end].is_content());
+        marks.add(Marks::NAMED, before.any(Roles::COPULA.and(Roles::SINGLE)));
+        marks
+    }
+
+    /// The word's direction of meaning, if it has one.
+    fn meaning(&mut self, word: &str) -> Option<Meaning> {
+        let direction = self.embedder.embed([(word, 1.0)])?;
+        let mut meaning = Meaning::default();
+        for (at, value) in direction.iter().enumerate() {
+            meaning[at / 64] |= u64::from(*value > 0.0) << (at % 64);
+        }
+        Some(meaning)
     }
 
     /// Marks what is negated. In English and German two negations undo each other; in Spanish and French they say
