@@ -7,6 +7,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -133,8 +134,21 @@ impl Ask {
         flags: impl FnOnce() -> Result<Value, Failure>,
         readable: impl FnOnce(&Value) -> String,
     ) -> Result<(), Failure> {
-        let response = self.send(operation, flags)?;
-        screen::show_response(self.hub.json, &response, readable)
+        self.tell(operation, flags, |_, response| readable(response))
+    }
+
+    /// As [`Ask::run`], where the words for the response also need the payload that was sent.
+    pub fn tell(
+        &self,
+        operation: Operation,
+        flags: impl FnOnce() -> Result<Value, Failure>,
+        readable: impl FnOnce(&Value, &Value) -> String,
+    ) -> Result<(), Failure> {
+        let payload = self.payload(flags)?;
+        let response = self.operate(operation, payload.clone())?;
+        screen::show_response(self.hub.json, &response, |response| {
+            readable(&serde_json::from_str(payload.get()).unwrap_or_default(), response)
+        })
     }
 
     /// Sends the operation and returns the response.
@@ -143,20 +157,45 @@ impl Ask {
         operation: Operation,
         flags: impl FnOnce() -> Result<Value, Failure>,
     ) -> Result<Box<RawValue>, Failure> {
-        let client = self.hub.client()?;
-        let agent = self.agent()?;
-        let payload = match &self.payload {
-            None => serde_json::value::to_raw_value(&flags()?).map_err(Failure::failed)?,
-            Some(text) => whole_payload(&text_or_stdin(text)?)?,
-        };
+        self.operate(operation, self.payload(flags)?)
+    }
+
+    fn payload(&self, flags: impl FnOnce() -> Result<Value, Failure>) -> Result<Box<RawValue>, Failure> {
+        // Where and who is settled before stdin is read.
+        let _ = (self.hub.client()?, self.agent()?);
+        match &self.payload {
+            None => serde_json::value::to_raw_value(&flags()?).map_err(Failure::failed),
+            Some(text) => whole_payload(&text_or_stdin(text)?),
+        }
+    }
+
+    fn operate(&self, operation: Operation, payload: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
+        let (client, agent) = (self.hub.client()?, self.agent()?);
         let (session, id) = (self.session.as_deref(), self.message_id.as_deref());
         Ok(runtime()?.block_on(client.operate(operation, agent, session, id, payload))?)
+    }
+
+    /// The Field's newest conflicts, where a response names any: it has their ids alone. None where they cannot be
+    /// had, for the operation itself has succeeded.
+    pub fn conflicts_of(&self, response: &Value) -> Vec<Value> {
+        if response["conflicts_detected"].as_array().is_none_or(Vec::is_empty) {
+            return Vec::new();
+        }
+        let all = "conflicts?status=detected,resolving,escalated,resolved";
+        let listed = self.hub.get(all).ok().and_then(|listed| serde_json::from_str(listed.get()).ok());
+        listed.map_or_else(Vec::new, |Listed { conflicts }| conflicts)
     }
 
     /// Whether to print JSON also on a terminal.
     pub fn json(&self) -> bool {
         self.hub.json
     }
+}
+
+/// `GET /v1/conflicts`.
+#[derive(Deserialize)]
+struct Listed {
+    conflicts: Vec<Value>,
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ask::{Ask, object, relation};
+use super::done;
 use super::exit::Failure;
 use super::record::Confidence;
-use super::screen;
 use crate::protocol::Operation;
 
 /// COMMIT.
@@ -41,6 +41,7 @@ impl Commit {
                 ("relations", json!(flags.relations)),
             ]))
         };
-        self.ask.run(Operation::Commit, payload, screen::figures)
+        let readable = |response: &Value| done::unit("committed", response, &self.ask.conflicts_of(response));
+        self.ask.run(Operation::Commit, payload, readable)
     }
 }

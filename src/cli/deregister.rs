@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::ask::{Ask, object};
+use super::done;
 use super::exit::Failure;
-use super::screen;
 use crate::protocol::Operation;
 
 /// DEREGISTER.
@@ -31,6 +31,7 @@ impl Deregister {
             let leaving = self.flags.agent_id.as_deref().map_or_else(|| self.ask.agent(), Ok)?;
             Ok(object([("agent_id", json!(leaving))]))
         };
-        self.ask.run(Operation::Deregister, payload, screen::figures)
+        self.ask
+            .tell(Operation::Deregister, payload, |sent, response| done::left(&sent["agent_id"], response))
     }
 }

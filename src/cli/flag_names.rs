@@ -75,8 +75,8 @@ pub(super) fn advice(body: &ErrorBody) -> Option<String> {
         let agent = body.details["agent_id"].as_str().map_or_else(|| "ID".to_owned(), quoted);
         let register = format!("akashik register --agent {agent} --role ROLE");
         return Some(match operation {
-            Subscribe => format!("add --role ROLE, or before it: {register}"),
-            _ => format!("before it: {register}"),
+            Subscribe => format!("add --role ROLE, or first {register}"),
+            _ => format!("{register}, then the same again"),
         });
     }
     let mut named: Vec<(String, String)> = Vec::new();
@@ -86,8 +86,8 @@ pub(super) fn advice(body: &ErrorBody) -> Option<String> {
         }
     };
     for text in [&body.message, &body.suggested_action] {
-        for (word, is_key) in words(text) {
-            if let Some(command) = command(word).filter(|_| word != operation.name()) {
+        for Word { word, is_key, is_told } in words(text) {
+            if let Some(command) = command(word).filter(|_| is_told && word != operation.name()) {
                 name(word, command);
             } else if let Some(flag) = flag(operation, word).filter(|_| is_key) {
                 name(word, flag.to_owned());
@@ -103,12 +103,27 @@ pub(super) fn advice(body: &ErrorBody) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The words of a text, and whether one is a key for certain: `type` and `mode` are also plain English.
-fn words(text: &str) -> impl Iterator<Item = (&str, bool)> {
+/// A word of a refusal's text.
+struct Word<'a> {
+    word: &'a str,
+    /// It is a key for certain: `type` and `mode` are also plain English.
+    is_key: bool,
+    /// It begins a clause, or is to be called: "RECORD a new unit", not "a unit that RECORD has shown you".
+    is_told: bool,
+}
+
+fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
-    text.split_inclusive(move |c| !inside(c)).map(move |piece| {
-        let word = piece.trim_end_matches(|c| !inside(c)).trim_matches('.');
-        (word, word.contains(['.', '_']) || piece.ends_with(':'))
+    let mut begins = true;
+    text.split_inclusive(move |c| !inside(c)).filter_map(move |piece| {
+        let whole = piece.trim_end_matches(|c| !inside(c));
+        let word = whole.trim_matches('.');
+        if word.is_empty() {
+            return None;
+        }
+        let is_key = word.contains(['.', '_']) || piece.ends_with(':');
+        let next = whole.ends_with('.') || piece.ends_with([';', ':']) || word == "Call";
+        Some(Word { word, is_key, is_told: std::mem::replace(&mut begins, next) })
     })
 }
 
@@ -189,6 +204,12 @@ mod tests {
             said(ErrorCode::InvalidTransition, Commit, "m", draft, "").unwrap(),
             "RECORD is akashik record"
         );
+        let shown = "Name a unit that RECORD or ATTUNE has shown you.";
+        assert_eq!(said(failed, Replay, "m", shown, ""), None, "that is no call for it");
+        assert_eq!(
+            said(failed, Replay, "m", "Wait. Call REGISTER.", "").unwrap(),
+            "REGISTER is akashik register"
+        );
         assert_eq!(said(failed, Replay, "m", "Send winner_id.", ""), None, "a key of another operation");
     }
 
@@ -197,8 +218,9 @@ mod tests {
         let refusal =
             Refusal::new(ErrorCode::AgentNotRegistered, "m", "Call REGISTER.").with("agent_id", json!("a b"));
         let register = "akashik register --agent 'a b' --role ROLE";
-        assert_eq!(advice(&refusal.body(Some(Attune))).unwrap(), format!("before it: {register}"));
+        let asking = advice(&refusal.body(Some(Attune))).unwrap();
+        assert_eq!(asking, format!("{register}, then the same again"));
         let listening = advice(&refusal.body(Some(Subscribe))).unwrap();
-        assert_eq!(listening, format!("add --role ROLE, or before it: {register}"));
+        assert_eq!(listening, format!("add --role ROLE, or first {register}"));
     }
 }

@@ -5,8 +5,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::ask::{Ask, object};
+use super::done;
 use super::exit::Failure;
-use super::screen;
 use crate::protocol::Operation;
 
 /// RETRACT or DISCARD.
@@ -34,6 +34,7 @@ impl GiveUp {
         let flags = &self.flags;
         let payload =
             || Ok(object([("memory_unit_id", json!(flags.memory_unit_id)), ("reason", json!(flags.reason))]));
-        self.ask.run(operation, payload, screen::figures)
+        let done = if operation == Operation::Discard { "discarded" } else { "retracted" };
+        self.ask.run(operation, payload, |response| done::unit(done, response, &[]))
     }
 }

@@ -9,6 +9,7 @@ mod bench;
 mod commit;
 mod deregister;
 mod detect;
+mod done;
 mod exit;
 mod flag_names;
 mod give_up;

@@ -4,8 +4,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::ask::{Ask, number, object, relation, text_or_stdin};
+use super::done;
 use super::exit::Failure;
-use super::screen;
+use super::screen::quoted;
 use crate::protocol::Operation;
 
 /// RECORD.
@@ -78,8 +79,20 @@ impl Confidence {
 impl Record {
     /// Runs the command.
     pub fn run(&self) -> Result<(), Failure> {
-        self.ask.run(Operation::Record, || self.flags.payload(&self.confidence), screen::figures)
+        let payload = || self.flags.payload(&self.confidence);
+        self.ask.tell(Operation::Record, payload, |sent, response| {
+            if sent["mode"] == "draft" {
+                return drafted(response);
+            }
+            done::unit("recorded", response, &self.ask.conflicts_of(response))
+        })
     }
+}
+
+/// A draft, and how it becomes more.
+fn drafted(response: &Value) -> String {
+    let id = response["memory_unit_id"].as_str().map(quoted).unwrap_or_default();
+    format!("{}  to make it everyone's: akashik commit --unit {id}\n", done::unit("drafted", response, &[]))
 }
 
 impl Flags {
@@ -100,5 +113,20 @@ impl Flags {
             ("confidence", confidence.value()),
             ("relations", json!(self.relations)),
         ]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_says_how_it_becomes_more() {
+        let answer =
+            json!({"status": "accepted", "memory_unit_id": "mem-4", "epoch": 4, "conflicts_detected": []});
+        assert_eq!(
+            drafted(&answer),
+            "mem-4 drafted at epoch 4\n  to make it everyone's: akashik commit --unit mem-4\n"
+        );
     }
 }

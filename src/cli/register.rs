@@ -62,19 +62,20 @@ fn readable(response: &Value) -> String {
     let said = |value: &Value| screen::plain(value);
     let list =
         |key: &str| field[key].as_array().into_iter().flatten().map(said).collect::<Vec<_>>().join(", ");
-    let beyond = match list("extensions") {
-        none if none.is_empty() => none,
-        extensions => format!(", beyond it {extensions}"),
-    };
     // Not the configured level, which `status` shows: a Field may be allowed more than it meets in full.
-    format!(
-        "{} joined the Field {} as {}\nconformance level met in full: {}{beyond}\nit serves {}",
+    let mut out = format!(
+        "{} joined the Field {} as {}\nconformance level met in full: {}\nit serves {}",
         said(&agent["id"]),
         said(&field["field"]),
         said(&agent["role"]),
         said(&field["conformance_level"]),
         list("supported_operations"),
-    )
+    );
+    let extensions = list("extensions");
+    if !extensions.is_empty() {
+        out.push_str(&format!("\nbeyond that level: {extensions}"));
+    }
+    out
 }
 
 #[cfg(test)]
@@ -87,14 +88,13 @@ mod tests {
             json!({"agent": {"id": "ann", "role": "critic"}, "field_capabilities": {"field": "lab",
                 "conformance_level": 1, "supported_operations": ["REGISTER", "RECORD"], "extensions": extensions}})
         };
-        let shown = |met: &str| {
-            format!(
-                "ann joined the Field lab as critic\nconformance level met in full: {met}\nit serves REGISTER, RECORD"
-            )
-        };
-        assert_eq!(readable(&answer(json!([]))), shown("1"));
-        let except = json!(["level-2-except-handoff"]);
-        assert_eq!(readable(&answer(except)), shown("1, beyond it level-2-except-handoff"));
+        let plain = "ann joined the Field lab as critic\nconformance level met in full: 1\nit serves REGISTER, RECORD";
+        assert_eq!(readable(&answer(json!([]))), plain);
+        let except = json!(["level-2-except-handoff", "sse"]);
+        assert_eq!(
+            readable(&answer(except)),
+            format!("{plain}\nbeyond that level: level-2-except-handoff, sse")
+        );
         assert_eq!(readable(&json!({"agent": null})), "");
     }
 }

@@ -18,6 +18,7 @@
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
 //! - `summarize`: a text's most informative sentences for a need; `budget`: what a text costs in tokens;
+//! - `contradict`: whether two texts contradict each other, and in what;
 //! - `affinity`: how much a unit matters to a listener, judged by the two of them alone, for notifications.
 //!
 //! Factors (specification, section 8): semantic, lexical and relations, which together are the closeness to the need;
@@ -40,6 +41,7 @@
 mod affinity;
 mod budget;
 mod closeness;
+mod contradict;
 mod diversity;
 mod embed;
 mod fold;
@@ -62,6 +64,7 @@ mod words;
 
 pub use affinity::{Portrait, Profile};
 pub use budget::{Budget, Tokens};
+pub use contradict::{Claims, Clash, Grounds, clash};
 pub use lexical::{Document, Index, Meaning};
 pub use reading::{Reader, Reading};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, Ranking, Serves, rank};

@@ -1,10 +1,11 @@
-//! `akashik bench`: measures a running hub from outside, over WebSockets.
+//! `akashik bench`: measures a running hub from outside, over WebSockets, and the noticing of contradictions alone.
 //!
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
 //! writes), `record`, `attune` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what the kernel
-//! says of the hub), `fsync` (what a disk takes alone), `tally`.
+//! says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`.
 
 mod attune;
+mod contradictions;
 mod ear;
 mod fanout;
 mod fsync;
@@ -28,6 +29,8 @@ pub(super) enum Bench {
     Attune(attune::Attune),
     /// How fast what is recorded reaches many who listen
     Fanout(fanout::Fanout),
+    /// How well contradictions in text are noticed; needs no hub
+    Contradictions(contradictions::Contradictions),
 }
 
 impl Bench {
@@ -37,6 +40,7 @@ impl Bench {
             Self::Record(bench) => bench.run(),
             Self::Attune(bench) => bench.run(),
             Self::Fanout(bench) => bench.run(),
+            Self::Contradictions(bench) => bench.run(),
         }
     }
 }

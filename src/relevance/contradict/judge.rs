@@ -1,0 +1,375 @@
+//! The judgement: whether two texts contradict each other, how strongly, and in what.
+
+use std::ops::Range;
+
+use super::align::{Alignment, Cover, Link};
+use super::claims::{Claim, Claims, Marks, Word};
+use super::quantities::Quantity;
+use super::units::Measure;
+
+/// In what two texts contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grounds {
+    /// One says what the other denies.
+    Negation,
+    /// Words that exclude one another: "increased" and "decreased", "open" and "closed".
+    Opposites,
+    /// Different numbers for the same thing.
+    Quantity,
+    /// Different dates or times of day for the same event.
+    Date,
+    /// Different names where there can be one.
+    Name,
+}
+
+/// A contradiction between two texts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clash {
+    /// How much of what the two are about is the same, in 0..=1: the less, the likelier something else explains the
+    /// difference. Whatever is found at all is meant to be flagged; 0.7 is weak and 0.95 as good as certain.
+    pub strength: f32,
+    /// In what they differ.
+    pub grounds: Grounds,
+    /// What clashes, in words: `"23%" against "14%" for market growth`, at most about 300 characters.
+    pub words: String,
+}
+
+/// Every number that was chosen rather than given: on the tuning halves, see the module's table.
+mod chosen {
+    /// Part of what one claim negates that the other must say.
+    pub const DENIED: f32 = 0.8;
+    /// Part of the rest of the negative claim that the other must share.
+    pub const REST: f32 = 0.6;
+    /// Part of the positive claim that the negative one must share.
+    pub const CLAIMED: f32 = 0.4;
+    /// Both of the last two, where somebody speaks of himself ("I" is somebody else in the next unit) or of a case.
+    pub const SPECIAL: f32 = 0.8;
+    /// Part of both claims that opposites must share.
+    pub const OPPOSED: f32 = 0.75;
+    /// Part of either claim that two with different values must share.
+    pub const MEASURED: f32 = 0.5;
+    /// The same for the one that is shared more: the other may say more besides.
+    pub const MEASURED_MORE: f32 = 0.85;
+    /// Nearness in meaning from which a word is taken for the same, where another subject would explain all.
+    pub const CLOSE: f32 = 0.7;
+    /// How sure each kind is at its best: a denial is seldom anything else, another name often is.
+    pub const SURE_OF_OPPOSITES: f32 = 0.9;
+    pub const SURE_OF_VALUES: f32 = 0.95;
+    pub const SURE_OF_NAMES: f32 = 0.85;
+}
+
+/// Words of what both are about that a verdict quotes, and bytes of each thing that it quotes.
+const QUOTED_WORDS: usize = 6;
+const QUOTED_BYTES: usize = 64;
+
+/// A contradiction as found: the spans that clash in both texts, and whether one is denied.
+struct Found {
+    strength: f32,
+    grounds: Grounds,
+    a: Range<u32>,
+    b: Range<u32>,
+    a_denies: bool,
+    b_denies: bool,
+}
+
+impl Found {
+    fn new(strength: f32, grounds: Grounds, a: Range<u32>, b: Range<u32>) -> Self {
+        Self { strength: strength.clamp(0.0, 1.0), grounds, a, b, a_denies: false, b_denies: false }
+    }
+}
+
+/// Whether two texts contradict each other: the strongest clash between a claim of one and a claim of the other.
+///
+/// Symmetric but for the order of what is quoted and of equally strong clashes. The same claims give the same
+/// answer, bit for bit.
+#[must_use]
+pub fn clash(a: &Claims, b: &Claims) -> Option<Clash> {
+    let mut best: Option<(Found, Alignment)> = None;
+    for ours in &a.claims {
+        for theirs in &b.claims {
+            if !may_share_a_subject(ours, theirs) {
+                continue;
+            }
+            let alignment = Alignment::of(ours, theirs);
+            if let Some(found) = judge(&alignment)
+                && best.as_ref().is_none_or(|(best, _)| found.strength > best.strength)
+            {
+                best = Some((found, alignment));
+            }
+        }
+    }
+    let (found, alignment) = best?;
+    Some(Clash { strength: found.strength, grounds: found.grounds, words: tell(&found, &alignment, a, b) })
+}
+
+/// A first look, which spares most pairs the rest.
+fn may_share_a_subject(a: &Claim, b: &Claim) -> bool {
+    let needed = if a.words.len().min(b.words.len()) == 1 { 1 } else { 2 };
+    (a.bits & b.bits).count_ones() >= needed
+}
+
+/// The verdict in words.
+fn tell(found: &Found, alignment: &Alignment<'_>, a: &Claims, b: &Claims) -> String {
+    let quote = |text: &str, span: &Range<u32>, denied: bool| {
+        let text = &text[span.start as usize..span.end as usize];
+        format!("\"{}{}\"", if denied { "not " } else { "" }, &text[..text.floor_char_boundary(QUOTED_BYTES)])
+    };
+    let about: Vec<&str> = alignment
+        .pairs()
+        .filter(|(word, _, link)| matches!(link, Link::Same(_)) && !found.a.contains(&word.span.start))
+        .map(|(word, ..)| &a.text[word.span.start as usize..word.span.end as usize])
+        .take(QUOTED_WORDS)
+        .collect();
+    let (ours, theirs) = (quote(&a.text, &found.a, found.a_denies), quote(&b.text, &found.b, found.b_denies));
+    if about.is_empty() {
+        return format!("{ours} against {theirs}");
+    }
+    format!("{ours} against {theirs} for {}", about.join(" "))
+}
+
+/// What of two claims does not go together.
+#[derive(Default)]
+struct Differences<'a> {
+    /// Words that exclude one another and are both said or both denied.
+    opposed: Vec<(&'a Word, &'a Word)>,
+    /// Words that are the same and of which one is denied.
+    denied: Vec<(&'a Word, &'a Word)>,
+    /// Quantities that cannot both be true.
+    values: Vec<(&'a Quantity, &'a Quantity)>,
+}
+
+impl<'a> Differences<'a> {
+    fn of(alignment: &Alignment<'a>) -> Self {
+        let mut found = Self::default();
+        for (one, other, link) in alignment.pairs() {
+            let turned = one.is_negated() != other.is_negated();
+            match link {
+                // "not enabled" and "disabled" agree.
+                Link::Opposed(_) if !turned => found.opposed.push((one, other)),
+                Link::Opposed(_) | Link::None => {}
+                Link::Same(_) | Link::Near(..) if turned && !one.marks.has(Marks::LIGHT) => {
+                    found.denied.push((one, other));
+                }
+                Link::Same(_) | Link::Near(..) => {}
+            }
+        }
+        let (ours, theirs) = (&alignment.a.quantities, &alignment.b.quantities);
+        let is_met = |one: &Quantity, others: &[Quantity]| {
+            others.iter().any(|other| one.is_comparable(other) && one.agrees(other))
+        };
+        for one in ours.iter().filter(|one| !is_met(one, theirs)) {
+            let other = theirs.iter().find(|other| one.is_comparable(other) && !is_met(other, ours));
+            found.values.extend(other.map(|other| (one, other)));
+        }
+        found
+    }
+}
+
+/// Looks for the one thing in which two claims clash. Two kinds of difference at once explain one another: the
+/// claims are of different times, places or things.
+fn judge(alignment: &Alignment<'_>) -> Option<Found> {
+    let differences = Differences::of(alignment);
+    let Differences { opposed, denied, values } = &differences;
+    match (opposed.is_empty(), denied.is_empty(), values.is_empty()) {
+        (true, true, true) => name(alignment),
+        _ if is_apart(alignment, &differences) => None,
+        (true, false, true) => denial(alignment, denied),
+        (false, true, true) => opposition(alignment, opposed),
+        (true, true, false) => value(alignment, values),
+        _ => None,
+    }
+}
+
+/// Whether the claims are of different things, times or cases, so that both may be true.
+fn is_apart(alignment: &Alignment<'_>, differences: &Differences<'_>) -> bool {
+    let (a, b) = (alignment.a, alignment.b);
+    let numbered = differences.values.iter().any(|(one, _)| one.measure == Measure::Label);
+    // "before" and "after" may be the very thing in which they clash.
+    let time_clashes = differences.opposed.iter().any(|(one, _)| one.marks.has(Marks::LIGHT));
+    let other_times = a.when != b.when && a.when != 0 && b.when != 0 && !time_clashes;
+    let other_case = a.is_conditional != b.is_conditional;
+    let pointing = a.is_pointing && b.is_pointing;
+    numbered || other_times || other_case || pointing || names_differ(alignment) || kinds_differ(alignment)
+}
+
+/// Whether each names something that the other does not.
+fn names_differ(alignment: &Alignment<'_>) -> bool {
+    let has_free = |words: &[Word], links: &[Link]| {
+        words.iter().zip(links).any(|(word, link)| *link == Link::None && word.marks.has(Marks::NAME))
+    };
+    has_free(&alignment.a.words, &alignment.from_a) && has_free(&alignment.b.words, &alignment.from_b)
+}
+
+/// Whether a word of each that has no counterpart, or excludes the other, stands before the same word and says which
+/// is meant: "north well" and "south well".
+fn kinds_differ(alignment: &Alignment<'_>) -> bool {
+    let (ours, theirs) = (&alignment.a.words, &alignment.b.words);
+    (1..ours.len()).any(|at| {
+        let Link::Same(same) = alignment.from_a[at] else { return false };
+        let Some(before) = usize::from(same).checked_sub(1) else { return false };
+        let (one, other) = (&ours[at - 1], &theirs[before]);
+        if !one.is_before(&ours[at]) || !other.is_before(&theirs[before + 1]) {
+            return false;
+        }
+        let tells_which = match (alignment.from_a[at - 1], alignment.from_b[before]) {
+            (Link::None, Link::None) => true,
+            (Link::Opposed(with), _) => {
+                usize::from(with) == before && (one.marks.has(Marks::WHICH) || other.marks.has(Marks::WHICH))
+            }
+            _ => false,
+        };
+        tells_which && !one.marks.has(Marks::LIGHT) && !other.marks.has(Marks::LIGHT)
+    })
+}
+
+/// One denies what the other says. What is denied must be said by the other; that may say more.
+fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found> {
+    let a_denies = denied.first()?.0.is_negated();
+    let cover = |of_a: bool, pass: fn(&Word) -> bool| {
+        if of_a { alignment.cover_a(0.0, pass) } else { alignment.cover_b(0.0, pass) }.share()
+    };
+    let said = cover(a_denies, Word::is_negated);
+    let rest = cover(a_denies, |word| !word.is_negated());
+    let claimed = cover(!a_denies, |_| true);
+    let enough = said >= chosen::DENIED && rest >= chosen::REST && claimed >= chosen::CLAIMED;
+    let (a, b) = (alignment.a, alignment.b);
+    let is_special = a.is_personal || b.is_personal || a.is_conditional;
+    let enough_of_all = claimed >= chosen::SPECIAL && rest >= chosen::SPECIAL;
+    // One word is no subject: "not right", "right".
+    if !enough || (is_special && !enough_of_all) || shared_words(alignment) < 2 {
+        return None;
+    }
+    // What is said of the subject tells more than the subject.
+    let (one, other) = denied.iter().find(|(one, _)| one.marks.has(Marks::SAID)).or(denied.first())?;
+    let strength = said * 0.5 + rest * 0.2 + claimed * 0.3;
+    let found = Found::new(strength, Grounds::Negation, one.span.clone(), other.span.clone());
+    Some(Found { a_denies: one.is_negated(), b_denies: other.is_negated(), ..found })
+}
+
+/// Words that exclude one another, said of the same thing.
+fn opposition(alignment: &Alignment<'_>, opposed: &[(&Word, &Word)]) -> Option<Found> {
+    // Some dog sleeps and some dog is awake.
+    if alignment.a.is_indefinite && alignment.b.is_indefinite {
+        return None;
+    }
+    let (one, other) = opposed.first()?;
+    // "Reads a number." and "Writes a number." are two deeds of whoever is not named.
+    if one.is_first() && other.is_first() {
+        return None;
+    }
+    let shares = !alignment.pairs().all(|(.., link)| matches!(link, Link::Opposed(_)));
+    let strength = of_one_thing(alignment, chosen::OPPOSED, chosen::OPPOSED).filter(|_| shares)?;
+    let strength = strength * chosen::SURE_OF_OPPOSITES;
+    Some(Found::new(strength, Grounds::Opposites, one.span.clone(), other.span.clone()))
+}
+
+/// One value of each that cannot both be true of the same thing.
+fn value(alignment: &Alignment<'_>, values: &[(&Quantity, &Quantity)]) -> Option<Found> {
+    let [(one, other)] = values else { return None };
+    let is_date = matches!(one.measure, Measure::Date | Measure::Clock);
+    if is_date {
+        // What happens again and again happens on many days.
+        let once = alignment.pairs().any(|(word, ..)| word.marks.has(Marks::ONCE));
+        if one.lead != other.lead || !(once || (one.is_said && other.is_said)) {
+            return None;
+        }
+    }
+    let said = one.is_said && other.is_said;
+    // "The backup takes an hour" has but one word of its own, and nothing besides.
+    let (a, b) = (alignment.cover_a(chosen::CLOSE, |_| true), alignment.cover_b(chosen::CLOSE, |_| true));
+    let alone = a.unmet + b.unmet == 0.0 && alignment.pairs().count() >= 2;
+    if shared_words(alignment) < if said || alone { 1 } else { 2 } {
+        return None;
+    }
+    let strength = of_one_thing(alignment, chosen::MEASURED, chosen::MEASURED_MORE)?;
+    let grounds = if is_date { Grounds::Date } else { Grounds::Quantity };
+    Some(Found::new(strength * chosen::SURE_OF_VALUES, grounds, one.span.clone(), other.span.clone()))
+}
+
+/// How many words that are no light ones the claims share, or have nearly.
+fn shared_words(alignment: &Alignment<'_>) -> usize {
+    alignment.pairs().filter(|(word, ..)| !word.marks.has(Marks::LIGHT)).count()
+}
+
+/// How much two claims share, if that is enough for them to be about one thing: no word on both sides that would
+/// set them apart, at least `less` of either in common, and at least `more` of one.
+fn of_one_thing(alignment: &Alignment<'_>, less: f32, more: f32) -> Option<f32> {
+    let all = |_: &Word| true;
+    let (a, b) = (alignment.cover_a(chosen::CLOSE, all), alignment.cover_b(chosen::CLOSE, all));
+    let apart = a.unmet > 0.0 && b.unmet > 0.0;
+    let enough = Cover::share(a).min(b.share()) >= less && a.share().max(b.share()) >= more;
+    (!apart && enough).then_some((a.share() + b.share()) / 2.0)
+}
+
+/// Two names in the same place of otherwise the same claim, where there can be one.
+fn name(alignment: &Alignment<'_>) -> Option<Found> {
+    let ours = Different::of(alignment.a, &alignment.from_a)?;
+    let theirs = Different::of(alignment.b, &alignment.from_b)?;
+    let shared = alignment.pairs().filter(|(.., link)| matches!(link, Link::Same(_))).count();
+    let kinds = ours.kind == theirs.kind && ours.kind != Naming::None;
+    if !kinds || shared < 2 {
+        return None;
+    }
+    Some(Found::new(chosen::SURE_OF_NAMES, Grounds::Name, ours.span, theirs.span))
+}
+
+/// In what way a name is the one answer to something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Naming {
+    None,
+    /// It is what the subject is: "our provider is Stripe", "the default is main".
+    Identity,
+    /// It follows a word that asks for one: "hosted in Frankfurt".
+    Single,
+    /// It is the subject, and has a title: "Maria is the owner".
+    Title,
+    /// It is used as something: "Kafka as the broker".
+    Role,
+}
+
+/// The one group of words of a claim that the other does not share, if it is a name.
+struct Different {
+    span: Range<u32>,
+    kind: Naming,
+}
+
+/// Longest name, in words.
+const NAME_WORDS_MAX: usize = 3;
+
+impl Different {
+    fn of(claim: &Claim, links: &[Link]) -> Option<Self> {
+        let words = &claim.words;
+        let is_free = |&at: &usize| !matches!(links[at], Link::Same(_)) && !words[at].marks.has(Marks::LIGHT);
+        let first = (0..words.len()).find(is_free)?;
+        let last = (0..words.len()).rfind(is_free)?;
+        let group = &words[first..=last];
+        let whole = (first..=last).all(|at| is_free(&at)) && group.len() <= NAME_WORDS_MAX;
+        let named = group.iter().all(|word| word.marks.has(Marks::NAME));
+        let ends = last + 1 == words.len();
+        let is_said = words[first].marks.has(Marks::NAMED);
+        let (before, after) = (&words[..first], &words[last + 1..]);
+        let kind = if ends && is_said && (named && !claim.is_personal) {
+            Naming::Identity
+        } else if ends
+            && is_said
+            && group.len() == 1
+            && before.iter().any(|word| word.marks.has(Marks::TITLE))
+        {
+            // "is called main": a name without a capital.
+            Naming::Identity
+        } else if named && before.last().is_some_and(|word| word.marks.has(Marks::SINGLE)) {
+            Naming::Single
+        } else if first == 0
+            && group[1..].iter().all(|word| word.marks.has(Marks::NAME))
+            && after.iter().find(|word| word.marks.has(Marks::SAID)).is_some_and(Word::is_title)
+        {
+            // The first word of a sentence has its capital anyway.
+            Naming::Title
+        } else if named && words[last].marks.has(Marks::AS) {
+            Naming::Role
+        } else {
+            Naming::None
+        };
+        whole.then(|| Self { span: words[first].span.start..words[last].span.end, kind })
+    }
+}
