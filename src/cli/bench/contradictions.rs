@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::exit::Failure;
 use super::super::screen;
 use super::tally::rounded;
-use crate::relevance::{Candidate, Claims, Document, Index, Kind, Need, clash, rank};
+use crate::relevance::{Candidate, Claims, Document, Index, Kind, Need, Serves, clash, rank};
 
 /// A measurement of how contradictions are noticed.
 #[derive(Debug, Args)]
@@ -146,10 +146,15 @@ fn nearest(index: &Index, text: &str, number: u32, take: usize) -> Vec<u32> {
         horizon: number,
         recency_weight: Some(0.0),
         meaning: true,
+        direction: None,
+        task: None,
+        web: None,
+        context: Vec::new(),
+        threshold: 0.0,
         take,
     };
-    let older = (0..number).map(|number| Candidate { number, kind: Kind::Finding, epoch: 0 });
-    rank(index, &need, older).into_iter().map(|ranked| ranked.number).collect()
+    let unit = |number| Candidate { number, serves: Serves::Others, kind: Kind::Finding, epoch: 0 };
+    rank(index, &need, (0..number).map(unit)).best.into_iter().map(|ranked| ranked.number).collect()
 }
 
 /// A file of JSON lines.
