@@ -7,7 +7,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use akashik_hub::relevance::{Candidate, Document, Index, Kind, Need, Pool, Ranked, Serves, choose, rank};
+use akashik_hub::relevance::{
+    Candidate, Document, Index, Kind, Need, Pool, Ranked, Serves, Web, choose, rank,
+};
 use cpu_time::ThreadTime;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -28,6 +30,23 @@ impl Pool for Everything {
     }
     fn epoch(&self, document: u32) -> u64 {
         u64::from(document)
+    }
+}
+
+/// Declared relations: every document is tied to the next of each of four strides.
+#[derive(Debug)]
+struct Ties(u32);
+
+impl Web for Ties {
+    fn each_tied(&self, document: u32, each: &mut dyn FnMut(u32)) {
+        for stride in [1, 77, 1_234, 54_321].map(|stride| stride % self.0) {
+            each((document + stride) % self.0);
+            each((document + self.0 - stride) % self.0);
+        }
+    }
+
+    fn in_words(&self, _: u32, other: u32) -> Option<String> {
+        Some(format!("supports {other}"))
     }
 }
 
@@ -59,6 +78,7 @@ fn measure(name: &str, texts: &Texts, count: u32, needs: usize) {
     }
     let entering = began.elapsed().as_secs_f64() / f64::from(count) * 1e6;
     let (mut times, mut exact_times, mut found, mut wanted) = (Vec::new(), Vec::new(), 0, 0);
+    let (ties, mut tied_times) = (Ties(count), Vec::new());
     for asked in 0..needs {
         let hint = texts.need(&mut rng);
         let need = Need {
@@ -79,6 +99,10 @@ fn measure(name: &str, texts: &Texts, count: u32, needs: usize) {
         let began = ThreadTime::now();
         let fast = black_box(choose(&index, &need, &Everything(count)).best);
         times.push(began.elapsed());
+        let tied = Need { web: Some(&ties), context: vec![7, 77, 777], ..need.clone() };
+        let began = ThreadTime::now();
+        black_box(choose(&index, &tied, &Everything(count)).best);
+        tied_times.push(began.elapsed());
         // The exact scan takes its time: a part of the needs will do.
         if asked % 10 == 0 {
             let began = ThreadTime::now();
@@ -94,10 +118,11 @@ fn measure(name: &str, texts: &Texts, count: u32, needs: usize) {
         milliseconds(times[((times.len() - 1) as f64 * share) as usize])
     };
     println!(
-        "{count:>8} documents, {name:>7}: p50 {:>6.2} ms of CPU, p99 {:>6.2}; exact scan {:>6.2}; recall@10 {:.3} of it; \
+        "{count:>8} documents, {name:>7}: p50 {:>6.2} ms of CPU, p99 {:>6.2}; with relations {:>6.2}; exact scan {:>6.2}; recall@10 {:.3} of it; \
          {entering:.1} µs to enter one, {} bytes each",
         at(&mut times, 0.5),
         at(&mut times, 0.99),
+        at(&mut tied_times, 0.5),
         at(&mut exact_times, 0.5),
         f64::from(found as u32) / f64::from(wanted as u32),
         index.memory_bytes() / count as usize,

@@ -28,9 +28,10 @@ async fn server_text(tcp: &mut TcpStream) {
     }
 }
 
-/// What fills every buffer between the hub and a reader: two or three times what the system keeps for a connection.
+/// What fills every buffer between the hub and a reader: more than twice the most that the system usually keeps for a
+/// connection (4 and 6 MiB at its two ends).
 async fn back_up(hub: &Running) -> Vec<String> {
-    publish(&hub.hub, "ada", 160, &"x".repeat(60_000)).await;
+    publish(&hub.hub, "ada", 400, &"x".repeat(60_000)).await;
     recorded(&hub.hub).await
 }
 

@@ -16,7 +16,7 @@ const MOST: f32 = 127.0;
 /// The length of what is asked, in steps. A dot product of the longest with the longest stays within 31 bits.
 const ASKED_LENGTH: f32 = 16_000.0;
 
-/// Values of a direction at most; [`ASKED_LENGTH`] counts on it.
+/// Values of a direction at most; `ASKED_LENGTH` counts on it.
 pub const DIMENSIONS_MAX: usize = 4_096;
 
 /// A direction as it is kept: each value is a step times `scale`, but for rounding. Scale 0: it points nowhere.

@@ -153,9 +153,8 @@ fn nearest(index: &Index, text: &str, number: u32, take: usize) -> Vec<u32> {
         threshold: 0.0,
         take,
     };
-    let older =
-        (0..number).map(|number| Candidate { number, serves: Serves::Others, kind: Kind::Finding, epoch: 0 });
-    rank(index, &need, older).best.into_iter().map(|ranked| ranked.number).collect()
+    let unit = |number| Candidate { number, serves: Serves::Others, kind: Kind::Finding, epoch: 0 };
+    rank(index, &need, (0..number).map(unit)).best.into_iter().map(|ranked| ranked.number).collect()
 }
 
 /// A file of JSON lines.
