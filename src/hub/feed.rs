@@ -172,6 +172,7 @@ impl Feed {
     /// Adds operations that have become durable and whose replies are on their way. `head` is the log's last epoch;
     /// operations up to it that are not given are left to the log.
     pub fn publish(&self, fresh: Vec<Fresh>, head: u64) {
+        let fresh: Vec<_> = fresh.into_iter().map(|(entry, origin)| (without_reply(entry), origin)).collect();
         let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
         let expected = fresh.last().map_or(recent.head, |(entry, _)| entry.epoch);
         for (entry, origin) in fresh {
@@ -366,6 +367,15 @@ impl Feed {
 impl std::fmt::Debug for Feed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Feed").field("head", &self.head()).finish_non_exhaustive()
+    }
+}
+
+/// Nobody is told of an operation's reply, and a REGISTER's is the most of it.
+fn without_reply(entry: Arc<Entry>) -> Arc<Entry> {
+    match Arc::try_unwrap(entry) {
+        Ok(entry) => Arc::new(Entry { reply: None, ..entry }),
+        // The log thread still looks at it.
+        Err(entry) => entry,
     }
 }
 
