@@ -29,8 +29,8 @@ impl Summarizer {
     }
 
     /// The text itself where it fits into `most` characters; else as many of its sentences as fit, the most
-    /// telling for this need first, in the text's own order; a sentence too long by itself is cut at a word,
-    /// with an ellipsis. Never longer than `most` characters.
+    /// telling for this need first, in the text's own order; where much room is left, the beginning of the next, cut
+    /// at a word, with an ellipsis. Never longer than `most` characters.
     pub fn summarize(&mut self, text: &str, most: usize) -> String {
         let text = text.trim();
         if text.chars().count() <= most {
@@ -50,10 +50,13 @@ impl Summarizer {
                 room = room.saturating_sub(length);
             }
         }
-        if kept.is_empty() {
-            return ranked.first().map_or_else(String::new, |(_, at)| cut(sentences[*at], most));
-        }
-        kept.into_iter().map(|at| sentences[at]).collect::<Vec<_>>().join(" ")
+        // What is left is worth the beginning of the most telling one that did not fit: a heading alone says little.
+        let begun = ranked.iter().map(|(_, at)| *at).find(|at| !kept.contains(at));
+        let begun = begun.filter(|_| room >= most / 3).map(|at| (at, cut(sentences[at], room)));
+        let mut told: Vec<(usize, &str)> = kept.iter().map(|at| (*at, sentences[*at])).collect();
+        told.extend(begun.as_ref().map(|(at, beginning)| (*at, beginning.as_str())));
+        told.sort_unstable_by_key(|(at, _)| *at);
+        told.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -96,6 +99,15 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heading_is_not_all_that_is_told() {
+        let long = "the vendor agreed to lower the price if the contract runs for three years ".repeat(6);
+        let text = format!("Meeting notes\n{long}");
+        let told = Summarizer::new("price").summarize(&text, 280);
+        assert!(told.starts_with("Meeting notes the vendor agreed") && told.ends_with('…'), "{told}");
+        assert!((200..=280).contains(&told.chars().count()), "{told}");
+    }
 
     const TEXT: &str = "We met the vendor on Tuesday. Coffee was served and the room was warm. \
         The European market grows at 23% a year according to three reports. \
