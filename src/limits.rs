@@ -219,8 +219,11 @@ pub const DISCARD_MAX_BYTES: usize = 8 * 1024 * 1024;
 /// How long such throwing away may take.
 pub const DISCARD_MS: u64 = 5_000;
 
-/// How long a WebSocket's goodbye may take: sending the close frame and hearing the peer's.
+/// How long a WebSocket's goodbye may take: sending the close frame, and as long again hearing the peer's.
 pub const FAREWELL_MS: u64 = 1_000;
+
+/// The same for a peer that took nothing: half a frame may have to go out before the reason can.
+pub const SLOW_FAREWELL_MS: u64 = 5_000;
 
 /// Responses smaller than this are not worth compressing: about one packet.
 pub const COMPRESS_MIN_BYTES: u16 = 1_024;

@@ -101,7 +101,8 @@ fn frames(mut bytes: &[u8]) -> (Vec<String>, Option<u16>) {
             127 => (usize::try_from(u64::from_be_bytes(rest[..8].try_into().unwrap())).unwrap(), &rest[8..]),
             short => (usize::from(*short), rest),
         };
-        let (payload, rest) = rest.split_at(size);
+        // What broke off in the middle of a frame has no goodbye.
+        let Some((payload, rest)) = rest.split_at_checked(size) else { break };
         match opcode & 0x0f {
             1 => places.push(place_of(std::str::from_utf8(payload).unwrap()).to_owned()),
             8 => code = Some(u16::from_be_bytes([payload[0], payload[1]])),

@@ -12,6 +12,7 @@ mod answers;
 mod body;
 mod connection;
 mod events;
+mod farewell;
 mod guard;
 mod handshake;
 mod paths;

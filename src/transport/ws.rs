@@ -15,19 +15,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::{Sink, SinkExt, Stream, StreamExt, poll};
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::error::ProtocolError;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message as Frame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{Message as Frame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Utf8Bytes};
 
 use super::connection::closing;
+use super::farewell::{Ending, GOING_AWAY, SLOW_CONSUMER, broken, part};
 use super::guard::Identity;
-use super::reply::close_code;
 use super::routes::Agreed;
 use super::urls::Base;
 use super::vigil::{Metered, Pulse, Verdict, Vigil};
@@ -38,37 +35,18 @@ use crate::protocol::{
     Envelope, ErrorCode, FaultyEnvelope, Operation, PROTOCOL, Refusal, ReplyEnvelope, VERSION,
 };
 
-type Socket = WebSocketStream<Metered<TcpStream>>;
+/// A connection that has become a WebSocket.
+pub(super) type Socket = WebSocketStream<Metered<TcpStream>>;
 
 /// Buffers of these sizes, against 128 KiB each, keep an idle connection small. Larger messages get room of their own.
 const READ_BUFFER_BYTES: usize = 2 * 1024;
-const WRITE_BUFFER_BYTES: usize = 16 * 1024;
+pub(super) const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Longest id that the reply to an invalid frame echoes: also one that is too long by mistake.
 const ECHO_MAX_BYTES: usize = 4 * limits::ID_MAX_BYTES;
 
 /// How many pushes have their turn before the next reply is looked for.
 const PUSHES_BETWEEN_REPLIES: usize = 32;
-
-/// While the rest of a refused message is thrown away: how long nothing may come before the peer counts as
-/// done with sending.
-const QUIET_MS: u64 = 250;
-
-/// Why a conversation ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// The peer said goodbye.
-    ByPeer,
-    /// The connection is gone.
-    Lost,
-    /// The hub says goodbye.
-    Close { code: u16, reason: &'static str },
-    /// The hub says goodbye after a frame that broke off the reading: more of it may be on its way.
-    Break { code: u16, reason: &'static str },
-}
-
-/// How a shutdown ends a conversation.
-const GOING_AWAY: Ending = Ending::Close { code: 1001, reason: "the hub shuts down" };
 
 /// Holds a WebSocket conversation until it ends. `early` is what came in right behind the handshake.
 pub async fn converse(hub: &Arc<Hub>, agreed: &Agreed, tcp: Metered<TcpStream>, early: Bytes) {
@@ -458,7 +436,7 @@ impl Talk<'_> {
                 Verdict::Fine => {}
                 Verdict::Ping => self.ping.notify_one(),
                 Verdict::Silent => return Ending::Close { code: 1011, reason: "nothing heard" },
-                Verdict::Stalled => return Ending::Close { code: 4008, reason: "slow consumer" },
+                Verdict::Stalled => return SLOW_CONSUMER,
             }
         }
     }
@@ -492,57 +470,4 @@ fn binary() -> Refusal {
         "The frame is binary.",
         "Send each message as one text frame: the envelope as JSON.",
     )
-}
-
-/// What a failure to read means. Where the hub can still write, replies in flight are delivered.
-fn broken(error: &WsError) -> Result<Ending, Ending> {
-    match error {
-        WsError::Capacity(_) => {
-            let code = close_code(ErrorCode::MessageTooLarge).unwrap_or(1008);
-            Ok(Ending::Break { code, reason: "message too big" })
-        }
-        WsError::Utf8(_) => Ok(Ending::Break { code: 1007, reason: "invalid UTF-8" }),
-        WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Err(Ending::Lost),
-        WsError::Protocol(_) => Ok(Ending::Break { code: 1002, reason: "broken framing" }),
-        _ => Err(Ending::Lost),
-    }
-}
-
-/// Says goodbye as RFC 6455 asks, within bounds.
-async fn part(socket: &mut Socket, ending: Ending) {
-    let farewell = async {
-        let (code, reason) = match ending {
-            Ending::Lost => return,
-            Ending::ByPeer => {
-                // The echo of the peer's close is queued already.
-                let _ = socket.flush().await;
-                return;
-            }
-            Ending::Close { code, reason } | Ending::Break { code, reason } => (code, reason),
-        };
-        let frame = CloseFrame { code: CloseCode::from(code), reason: Utf8Bytes::from_static(reason) };
-        if socket.close(Some(frame)).await.is_err() {
-            return;
-        }
-        if matches!(ending, Ending::Break { .. }) {
-            drain(socket).await;
-        } else {
-            while let Some(Ok(_)) = socket.next().await {}
-        }
-    };
-    let _ = timeout(Duration::from_millis(limits::FAREWELL_MS), farewell).await;
-}
-
-/// Throws away what the peer still sends after a frame that could not be read: closing with unread bytes
-/// would reset the connection, and the peer would never see why it was closed.
-async fn drain(socket: &mut Socket) {
-    let mut waste = vec![0; WRITE_BUFFER_BYTES];
-    let mut seen = 0;
-    let quiet = Duration::from_millis(QUIET_MS);
-    while let Ok(Ok(count @ 1..)) = timeout(quiet, socket.get_mut().read(&mut waste)).await {
-        seen += count;
-        if seen > limits::DISCARD_MAX_BYTES {
-            return;
-        }
-    }
 }
