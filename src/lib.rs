@@ -37,6 +37,9 @@
 //!    │                          durable state as a View
 //!    ▼
 //! read pool                     ATTUNE, DETECT, REPLAY computed from the view taken when they were stamped
+//!
+//! feed                          the durable operations in order; each listener takes from it at its own pace, from
+//!                               memory or from the log: pushes, streams and polls alike
 //! ```
 //!
 //! # The laws
@@ -54,7 +57,7 @@
 //!
 //! *Field*: the shared memory. *Unit*: one memory unit. *Live session*: an agent's open connection (*session* alone
 //! is the protocol's). *Command*: operation plus stamp. *Event*: a fact in the log; *entry*: one operation's events.
-//! *Cursor*: `epoch.index`. *Refusal*: the Field's no.
+//! *Notice*: what an entry gives notice of; *notification*: what one listener is told. *Cursor*: `epoch.index`. *Refusal*: the Field's no.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -7,6 +7,12 @@
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
 //! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
+//!
+//! The way of a notification: what became durable goes into the stream of operations (`feed`), once its replies are
+//! out. Each subscription follows it from its own place (`follower`), wherever it is attached, and those of one reader
+//! take turns (`outbox`); `bells` wake those whom an operation may concern. What is told of an operation is made once
+//! (`told`), what stands around it for each reader (`push`); `profiles` say how much it matters to whom, `debounce`
+//! holds back what comes too soon, `listening` is where doors begin.
 
 mod actor;
 mod answer;
