@@ -233,6 +233,7 @@ async fn what_cannot_be_listened_to_is_said_plainly() {
         ("?observer=true&after=4000000.0", 400, "INVALID_MESSAGE", "after"),
         ("?observer=true&poll=true&limit=0", 400, "INVALID_MESSAGE", "limit"),
         ("?observer=true&poll=true&limit=1001", 400, "INVALID_MESSAGE", "limit"),
+        ("?observer=true&poll=true&limit=%2B5", 400, "INVALID_MESSAGE", "limit"),
         ("?observer=true&poll=true&wait_ms=60001", 400, "INVALID_MESSAGE", "wait_ms"),
         ("?observer=true&poll=1", 400, "INVALID_MESSAGE", "poll"),
     ] {

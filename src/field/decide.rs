@@ -94,7 +94,7 @@ pub(super) fn json_text(reply: &impl Serialize) -> Arc<RawValue> {
 pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
     let message = &command.message;
     let operation = message.operation;
-    if operation.served_from_level().is_none_or(|from| from > policy.level) {
+    if !operation.is_served_at(policy.level) {
         return Verdict::Refuse(unsupported(operation, policy.level));
     }
     // Reads are not remembered, so they are not looked up either.

@@ -53,12 +53,12 @@ impl Policy {
         let meaning = level >= EXTENDED_SCOPE_LEVEL;
         let further = if meaning { &Self::EXTENSIONS_OF_LEVEL_2[..] } else { &[] };
         let conformance_level = level.min(Self::HIGHEST_LEVEL);
-        let merge = Operation::Merge.served_from_level().is_some_and(|from| from <= level);
+        let merge = Operation::Merge.is_served_at(level);
         let strategies: Vec<_> = Strategy::served_at(level).filter(|_| merge).collect();
         let beyond = |strategy: &Strategy| strategy.served_from_level() == Self::TOP_LEVEL;
         let beyond = conformance_level < Self::TOP_LEVEL && strategies.iter().any(beyond);
         let beyond = beyond.then_some("level-3-merge-strategies");
-        let served = |op: &Operation| op.served_from_level().is_some_and(|from| from <= level);
+        let served = |op: &Operation| op.is_served_at(level);
         let capabilities = Capabilities {
             conformance_level,
             supported_operations: Operation::ALL

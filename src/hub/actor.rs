@@ -223,10 +223,9 @@ impl Actor {
             Mode::Open => decide(&self.state, &self.parts.frame.policy, &command),
             Mode::ReadOnly(refusal) => match decide(&self.state, &self.parts.frame.policy, &command) {
                 // What changes nothing needs no log, but an epoch, as a read does.
-                Verdict::Change(entry) if entry.events.is_empty() && entry.epoch <= self.reserved => {
-                    Verdict::Change(entry)
+                Verdict::Change(entry) if !entry.events.is_empty() || entry.epoch > self.reserved => {
+                    Verdict::Refuse(refusal.clone())
                 }
-                Verdict::Change(_) => Verdict::Refuse(refusal.clone()),
                 // Reads need epochs of their own; those that were reserved before may be used up.
                 Verdict::Read(read) if read.epoch > self.reserved => Verdict::Refuse(refusal.clone()),
                 verdict => verdict,

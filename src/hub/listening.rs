@@ -56,8 +56,7 @@ impl Field {
     /// `UNSUPPORTED_OPERATION` where it is not.
     pub fn serves(&self, operation: Operation) -> Result<(), Refusal> {
         let level = self.policy().level;
-        let served = operation.served_from_level().is_some_and(|from| from <= level);
-        if served { Ok(()) } else { Err(unsupported(operation, level)) }
+        if operation.is_served_at(level) { Ok(()) } else { Err(unsupported(operation, level)) }
     }
 
     /// A known subscription and whose it is.

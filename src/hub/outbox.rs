@@ -76,11 +76,11 @@ impl Outbox {
     /// also of what happened while the reply was on its way.
     pub fn speaks(&mut self, agent: &str, epoch: u64) {
         if !self.hung.hears(agent) {
-            let since = epoch.max(self.began);
-            self.hung.hear(&Arc::from(agent));
+            let (agent, since) = (Arc::from(agent), epoch.max(self.began));
+            self.hung.hear(&agent);
             // Heard of from now on; what came before rang for nobody here.
             if self.feed.may_have_resolved_since(since) {
-                self.hung.bell().look(&Arc::from(agent), since);
+                self.hung.bell().look(&agent, since);
             }
         }
     }

@@ -95,6 +95,13 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// Whether a Field of this configured level serves it.
+    pub fn is_served_at(self, level: u8) -> bool {
+        self.served_from_level().is_some_and(|from| from <= level)
+    }
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

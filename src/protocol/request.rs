@@ -170,11 +170,8 @@ impl Request {
 
 /// The refusal of an operation that a Field of `level` does not serve.
 pub(crate) fn unsupported(operation: Operation, level: u8) -> Refusal {
-    let served: Vec<_> = Operation::ALL
-        .into_iter()
-        .filter(|op| op.served_from_level().is_some_and(|from| from <= level))
-        .map(Operation::name)
-        .collect();
+    let served: Vec<_> =
+        Operation::ALL.into_iter().filter(|op| op.is_served_at(level)).map(Operation::name).collect();
     Refusal::new(
         ErrorCode::UnsupportedOperation,
         format!("This Field does not serve {operation}."),

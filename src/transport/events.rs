@@ -17,10 +17,11 @@ use warp::Reply;
 use super::connection::closing;
 use super::guard::Identity;
 use super::paths::Query;
+use super::queries::limit;
 use super::reply::{self, Fault, Response};
 use super::routes::Doors;
 use crate::hub::{Door, Field, Hub, Listener, LiveSession, Outbox, Push};
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES, POLL_WAIT_MAX_MS};
+use crate::limits::{PAGE_MAX_BYTES, POLL_WAIT_MAX_MS};
 use crate::protocol::{Cursor, ErrorCode, EventName, Operation, Refusal, Wish, check_id, read_cursor};
 
 /// Where a browser goes on after its stream broke off.
@@ -58,8 +59,8 @@ pub async fn events(
         let outbox = field.stream(listener, after, key)?;
         return Ok(stream(hub, field, outbox));
     }
-    let limit = number(query, "limit", 1, PAGE_MAX as u64)?.map_or(PAGE_DEFAULT, |limit| limit as usize);
-    let wait = number(query, "wait_ms", 0, POLL_WAIT_MAX_MS)?.unwrap_or(POLL_WAIT_MS);
+    let limit = limit(query)?;
+    let wait = query.number("wait_ms", 0, POLL_WAIT_MAX_MS)?.unwrap_or(POLL_WAIT_MS);
     let debounced = listener.subscription.debounce_ms > 0;
     let outbox = field.stream(listener.at_once(), after, key)?;
     let first = first(hub, outbox, Duration::from_millis(wait)).await;
@@ -126,11 +127,6 @@ fn subscribed(field: &Field) -> Result<(), Refusal> {
 fn flag(query: &Query, key: &str) -> Result<bool, Refusal> {
     let read = |text: &str| text.parse().ok();
     Ok(query.value(key, || "true or false".to_owned(), read)?.unwrap_or(false))
-}
-
-fn number(query: &Query, key: &str, least: u64, most: u64) -> Result<Option<u64>, Refusal> {
-    let expected = || format!("an integer from {least} to {most}");
-    query.value(key, expected, |text| text.parse().ok().filter(|number| (least..=most).contains(number)))
 }
 
 fn first_given(query: &Query, keys: &[&'static str]) -> Result<Option<&'static str>, Refusal> {

@@ -212,6 +212,20 @@ impl Query {
     }
 }
 
+impl Query {
+    /// An integer within bounds, in digits alone.
+    ///
+    /// # Errors
+    /// `INVALID_MESSAGE` naming the key and the bounds.
+    pub fn number(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, Refusal> {
+        let read = |text: &str| {
+            let digits = text.bytes().all(|b| b.is_ascii_digit());
+            text.parse().ok().filter(|number| digits && (least..=most).contains(number))
+        };
+        self.value(key, || format!("an integer from {least} to {most}"), read)
+    }
+}
+
 fn wrong(key: &str, found: &str, expected: &str) -> Refusal {
     let found: String = found.chars().take(60).collect();
     Refusal::invalid(key, format!("{key} is {found:?}."), format!("Send {key} as {expected}."))

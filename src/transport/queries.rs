@@ -169,13 +169,9 @@ fn after(query: &Query) -> Result<Option<Cursor>, Refusal> {
     query.value("after", || "a cursor, such as 42.0".into(), |text| text.parse().ok())
 }
 
-fn limit(query: &Query) -> Result<usize, Refusal> {
-    let read = |text: &str| {
-        let digits = text.bytes().all(|b| b.is_ascii_digit());
-        text.parse().ok().filter(|n| digits && (1..=PAGE_MAX).contains(n))
-    };
-    let limit = query.value("limit", || format!("an integer from 1 to {PAGE_MAX}"), read)?;
-    Ok(limit.unwrap_or(PAGE_DEFAULT))
+/// How many things a page may have.
+pub fn limit(query: &Query) -> Result<usize, Refusal> {
+    Ok(query.number("limit", 1, PAGE_MAX as u64)?.map_or(PAGE_DEFAULT, |limit| limit as usize))
 }
 
 fn id(query: &Query, key: &str) -> Result<Option<String>, Refusal> {

@@ -49,8 +49,7 @@ pub(in super::super) fn register(ground: &Ground<'_>, request: &RegisterRequest)
 }
 
 fn is_served(ground: &Ground<'_>, name: &str) -> bool {
-    let from = Operation::from_name(name).and_then(Operation::served_from_level);
-    from.is_some_and(|from| from <= ground.policy.level)
+    Operation::from_name(name).is_some_and(|operation| operation.is_served_at(ground.policy.level))
 }
 
 /// Whether the id is free for the sender; true when it comes back to its own registration (section 4).
