@@ -110,7 +110,9 @@ impl UnitStatus {
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Intent {
     pub purpose: Box<str>,
+    #[serde(default)]
     pub task_id: Option<Arc<str>>,
+    #[serde(default)]
     pub question: Option<Box<str>>,
 }
 
@@ -218,7 +220,20 @@ impl<'a> ShownUnit<'a> {
     }
 }
 
-/// A memory unit as a client receives it. With format `ids_only` everything but the id is absent.
+/// Who recorded a unit, as a client receives it: a summary within a budget tells neither session nor time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names are the protocol's own")]
+pub struct SeenSource {
+    pub agent_id: String,
+    pub agent_role: String,
+    #[serde(default)]
+    pub session_id: Option<String>,
+    #[serde(default)]
+    pub timestamp: Option<Timestamp>,
+}
+
+/// A memory unit as a client receives it. With format `ids_only` everything but the id is absent; a summary within a
+/// budget of tokens has no `mode` and no `relations`, and of `confidence` the score alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct MemoryUnit {
@@ -234,7 +249,7 @@ pub struct MemoryUnit {
     #[serde(default)]
     pub confidence: Option<Confidence>,
     #[serde(default)]
-    pub source: Option<Source>,
+    pub source: Option<SeenSource>,
     #[serde(default)]
     pub relations: Vec<Relation>,
     #[serde(default)]

@@ -100,11 +100,16 @@ impl Budget {
         Self { most, used: 0 }
     }
 
-    /// Spends what a text costs, if so much is left; else spends nothing.
-    pub fn spend(&mut self, tokens: &Tokens, text: &str) -> bool {
-        let Some(cost) = tokens.count_up_to(text, self.most - self.used) else { return false };
+    /// Spends what a text costs, if so much is left, and tells it; else spends nothing.
+    pub fn spend(&mut self, tokens: &Tokens, text: &str) -> Option<u64> {
+        let cost = tokens.count_up_to(text, self.most - self.used)?;
         self.used += cost;
-        true
+        Some(cost)
+    }
+
+    /// Takes back what was spent.
+    pub fn give_back(&mut self, cost: u64) {
+        self.used = self.used.saturating_sub(cost);
     }
 
     /// Tokens spent.
@@ -193,7 +198,7 @@ mod tests {
             for text in texts {
                 let cost = count(&text);
                 let fits = used + cost <= most;
-                prop_assert_eq!(budget.spend(&tokens, &text), fits);
+                prop_assert_eq!(budget.spend(&tokens, &text).is_some(), fits);
                 used += if fits { cost } else { 0 };
                 prop_assert_eq!(budget.used(), used);
             }

@@ -55,24 +55,67 @@ fn cost(text: &str) -> u64 {
     Tokens::default().count_up_to(text, u64::MAX).expect("no bound")
 }
 
-/// The rule, word by word: by rank in full while they fit, then as summaries those that fit.
-fn by_hand(full: &[String], summaries: &[String], budget: u64) -> Vec<(String, String)> {
-    let mut left = budget;
-    let mut kept: Vec<(String, String)> = Vec::new();
-    for text in full {
-        if cost(text) > left {
-            break;
-        }
-        left -= cost(text);
-        kept.push((text.clone(), "full".into()));
+/// What a summary is within a budget.
+fn compact(summary: &str) -> String {
+    #[derive(Deserialize, serde::Serialize)]
+    struct Parts {
+        id: Box<RawValue>,
+        #[serde(rename = "type")]
+        kind: Box<RawValue>,
+        content: Box<RawValue>,
+        intent: Why,
+        confidence: Scored,
+        source: By,
+        status: Box<RawValue>,
+        epoch: Box<RawValue>,
     }
-    for text in &summaries[kept.len()..] {
+    #[derive(Deserialize, serde::Serialize)]
+    struct Why {
+        purpose: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<Box<RawValue>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<Box<RawValue>>,
+    }
+    #[derive(Deserialize, serde::Serialize)]
+    struct Scored {
+        score: Box<RawValue>,
+    }
+    #[derive(Deserialize, serde::Serialize)]
+    struct By {
+        agent_id: Box<RawValue>,
+        agent_role: Box<RawValue>,
+    }
+    serde_json::to_string(&serde_json::from_str::<Parts>(summary).expect("a whole unit")).expect("texts")
+}
+
+/// The rule, word by word: all in full where they fit; else by rank in full up to a quarter of the budget (the best one up
+/// to all of it), then as summaries those that fit, then back to full, by rank, while there is room.
+fn by_hand(full: &[String], summaries: &[String], budget: u64) -> Vec<(String, String)> {
+    let sum = |count: usize| full[..count].iter().map(|text| cost(text)).sum::<u64>();
+    let whole = |text: &String| (text.clone(), "full".to_owned());
+    if sum(full.len()) <= budget {
+        return full.iter().map(whole).collect();
+    }
+    let lone = usize::from(!full.is_empty() && sum(1) <= budget);
+    let in_full = (0..full.len()).rev().find(|count| sum(*count) <= budget / 4).unwrap_or(0).max(lone);
+    let mut kept: Vec<(usize, String, String)> =
+        (0..in_full).map(|at| (at, full[at].clone(), "full".into())).collect();
+    let mut left = budget - sum(in_full);
+    for (at, text) in summaries.iter().enumerate().skip(in_full) {
         if cost(text) <= left {
             left -= cost(text);
-            kept.push((text.clone(), "summary".into()));
+            kept.push((at, text.clone(), "summary".into()));
         }
     }
-    kept
+    for (at, text, format) in &mut kept[in_full..] {
+        if cost(&full[*at]) > left + cost(text) {
+            break;
+        }
+        left = left + cost(text) - cost(&full[*at]);
+        (*text, *format) = whole(&full[*at]);
+    }
+    kept.into_iter().map(|(_, text, format)| (text, format)).collect()
 }
 
 #[test]
@@ -102,10 +145,9 @@ fn what_does_not_fit_even_as_a_summary_is_passed_over_but_not_without_end() {
     for (count, last_is_reached) in [(misfits - 1, true), (misfits, false)] {
         let mut stage = Stage::with_agents(&["ada", "bob"]);
         let last = stage.record("ada", "lunch");
-        let evidence =
-            json!({ "score": 0.5, "reason": "r", "evidence": ["a long tale of it. ".repeat(200)] });
+        let intent = json!({ "purpose": "a long tale of it. ".repeat(200) });
         for _ in 0..count {
-            let unit = with(finding("market growth"), json!({ "confidence": evidence }));
+            let unit = with(finding("market growth"), json!({ "intent": intent }));
             stage.send("ada", "RECORD", unit).ok();
         }
         let answer = sent(&mut stage, asking(1000, Some(400), "full"));
@@ -137,7 +179,10 @@ fn every_format_keeps_its_budget() {
         stage.record("ada", &format!("market number {no}. It grows."));
     }
     for format in ["summary", "ids_only"] {
-        let all = sent(&mut stage, asking(1000, None, format)).texts();
+        let mut all = sent(&mut stage, asking(1000, None, format)).texts();
+        if format == "summary" {
+            all.iter_mut().for_each(|(text, _)| *text = compact(text));
+        }
         for budget in [1, 10, 100, 1000, 1_000_000] {
             let answer = sent(&mut stage, asking(1000, Some(budget), format));
             let costs: Vec<u64> = all.iter().map(|(text, _)| cost(text)).collect();
@@ -177,6 +222,7 @@ proptest! {
         let texts = |sent: Sent| sent.texts().into_iter().map(|(text, _)| text).collect::<Vec<_>>();
         let full = texts(sent(&mut stage, asking(max_units, None, "full")));
         let summaries = texts(sent(&mut stage, asking(max_units, None, "summary")));
+        let summaries: Vec<String> = summaries.iter().map(|text| compact(text)).collect();
         let expected = by_hand(&full, &summaries, budget);
         // Twice: what was counted and what is remembered are the same.
         for _ in 0..2 {
