@@ -9,7 +9,7 @@ use crate::protocol::Limits;
 /// An embedding model outside of the hub.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmbeddingSettings {
-    /// Where it is asked: `http://host:port/path`; without a path, `/v1/embeddings`.
+    /// Where it is asked: `http://host:port/path`, or `https://`; without a path, `/v1/embeddings`.
     pub url: String,
     /// What it is called there.
     pub model: String,
@@ -17,6 +17,8 @@ pub struct EmbeddingSettings {
     pub dimensions: Option<usize>,
     /// Sent as a bearer token.
     pub key: Option<String>,
+    /// PEM file of certificates that are trusted beside those that the machine trusts, for `https://`.
+    pub ca_file: Option<PathBuf>,
     /// How long an answer may take, milliseconds.
     pub timeout_ms: u64,
 }

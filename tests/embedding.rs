@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,8 +14,12 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use support::soon;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 /// How the fake model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,13 +65,45 @@ impl Fake {
         Self { url, mood, texts }
     }
 
+    /// The same over TLS, with a certificate that nobody trusts but who is given its file.
+    async fn start_secure(mood: Mood, home: &TempDir) -> (Self, PathBuf) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let ca_file = home.path().join("ca.pem");
+        std::fs::write(&ca_file, made.cert.pem()).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(server));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        let mood = Arc::new(ArcSwap::from_pointee(mood));
+        let texts = Arc::new(AtomicUsize::new(0));
+        let (moods, counted) = (Arc::clone(&mood), Arc::clone(&texts));
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let (acceptor, moods, counted) = (acceptor.clone(), Arc::clone(&moods), Arc::clone(&counted));
+                tokio::spawn(async move {
+                    // Who does not trust the certificate hangs up in the handshake.
+                    if let Ok(stream) = acceptor.accept(tcp).await {
+                        answer(stream, **moods.load(), counted).await;
+                    }
+                });
+            }
+        });
+        (Self { url, mood, texts }, ca_file)
+    }
+
     fn turn(&self, mood: Mood) {
         self.mood.store(Arc::new(mood));
     }
 }
 
 /// Reads one request and answers it.
-async fn answer(mut tcp: TcpStream, mood: Mood, texts: Arc<AtomicUsize>) {
+async fn answer(mut tcp: impl AsyncRead + AsyncWrite + Unpin, mood: Mood, texts: Arc<AtomicUsize>) {
     let mut seen = Vec::new();
     let body = loop {
         let mut part = [0; 4_096];
@@ -130,6 +167,7 @@ fn config(home: &TempDir, url: &str) -> Config {
             model: "fake-model".to_owned(),
             dimensions: Some(DIMENSIONS),
             key: Some("sesame".to_owned()),
+            ca_file: None,
             timeout_ms: 400,
         }),
         ..Config::default()
@@ -212,6 +250,29 @@ async fn a_model_outside_says_what_is_close() {
     assert_eq!(found["record"][0]["memory_unit"]["content"], "The motor is loud", "{found}");
     assert!(found["record"][0]["relevance_reason"].as_str().unwrap().contains("close in meaning"), "{found}");
     assert_eq!(fake.texts.load(Ordering::SeqCst), before + 1);
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_behind_tls_is_asked_if_its_certificate_is_trusted() {
+    let home = tempfile::tempdir().unwrap();
+    let (fake, ca_file) = Fake::start_secure(Mood::Well, &home).await;
+    let hub = Hub::start(config(&home, &fake.url)).await.unwrap();
+    join(&hub).await;
+    let stranger = record(&hub, "1", "The motor is loud").await;
+    assert_eq!(stranger["warning"]["code"], "ENRICHMENT_FAILED", "{stranger}");
+    let why = stranger["warning"]["message"].as_str().unwrap();
+    assert!(why.contains("certificate"), "{why}");
+    assert_eq!(fake.texts.load(Ordering::SeqCst), 0);
+    hub.stop().await;
+    drop(hub);
+    let mut trusting = config(&home, &fake.url);
+    trusting.embedding.as_mut().unwrap().ca_file = Some(ca_file);
+    let hub = Hub::start(trusting).await.unwrap();
+    let trusted = record(&hub, "2", "A bill came in").await;
+    assert!(trusted.get("warning").is_none(), "{trusted}");
+    // What could not be embedded before is now.
+    turns_active(&hub, &stranger["memory_unit_id"]).await;
     hub.stop().await;
 }
 

@@ -49,6 +49,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "bytes",
             "blake3",
             "crc32fast",
+            "tokio_rustls",
+            "rustls_native_certs",
         ],
     ),
     (

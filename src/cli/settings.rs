@@ -101,7 +101,7 @@ settings! {
         default_missing_value = "true", value_parser = BoolishValueParser::new(),
     )]
     meaning: bool,
-    /// An embedding model outside: an OpenAI-compatible endpoint, http only; its key is read from AKASHIK_EMBEDDING_KEY [default: the built-in model]
+    /// An embedding model outside: an OpenAI-compatible endpoint, http:// or https://; its key is read from AKASHIK_EMBEDDING_KEY [default: the built-in model]
     #[arg(long, env = "AKASHIK_EMBEDDING_URL", value_name = "URL")]
     embedding_url: String,
     /// What the model is called there
@@ -110,6 +110,9 @@ settings! {
     /// Dimensions of its embeddings [default: what it answers at the start]
     #[arg(long, env = "AKASHIK_EMBEDDING_DIMENSIONS", value_name = "COUNT")]
     embedding_dimensions: usize,
+    /// Certificates in PEM form to trust beside those that this machine trusts
+    #[arg(long, env = "AKASHIK_EMBEDDING_CA_FILE", value_name = "FILE")]
+    embedding_ca_file: PathBuf,
     /// How long its answer may take; then the unit is recorded without, and embedded later [default: 2]
     #[arg(long, env = "AKASHIK_EMBEDDING_TIMEOUT_SECONDS", value_name = "SECONDS")]
     embedding_timeout_seconds: f64,
@@ -268,9 +271,11 @@ impl Settings {
         let Some(url) = self.embedding_url.clone() else {
             let alone = self.embedding_model.is_some()
                 || self.embedding_dimensions.is_some()
+                || self.embedding_ca_file.is_some()
                 || self.embedding_timeout_seconds.is_some();
             return if alone {
-                Err("embedding_model, embedding_dimensions and embedding_timeout_seconds need embedding_url"
+                Err("embedding_model, embedding_dimensions, embedding_ca_file and embedding_timeout_seconds \
+                    need embedding_url"
                     .to_owned())
             } else {
                 Ok(None)
@@ -288,6 +293,7 @@ impl Settings {
             model,
             dimensions: dimensions.transpose()?,
             // In the environment alone: what is on a command line or printed is seen by many.
+            ca_file: self.embedding_ca_file.clone(),
             key: std::env::var(EMBEDDING_KEY).ok().filter(|key| !key.is_empty()),
             timeout_ms: milliseconds("embedding_timeout_seconds", seconds, EMBEDDING_TIMEOUT_MS)?,
         }))
@@ -443,6 +449,7 @@ impl Effective {
             embedding_url: embedding.map(|embedding| embedding.url.clone()),
             embedding_model: embedding.map(|embedding| embedding.model.clone()),
             embedding_dimensions: embedding.and_then(|embedding| embedding.dimensions),
+            embedding_ca_file: embedding.and_then(|embedding| embedding.ca_file.clone()),
             embedding_timeout_seconds: embedding.and_then(|embedding| seconds(embedding.timeout_ms)),
             audit_reads: Some(self.config.audit_reads),
             grace_seconds: seconds(grace_ms),

@@ -1,4 +1,4 @@
-//! An embedding model outside of the hub: anything that speaks OpenAI's `/v1/embeddings` over plain HTTP.
+//! An embedding model outside of the hub: anything that speaks OpenAI's `/v1/embeddings`, over HTTP or HTTPS.
 //!
 //! Texts that are wanted at the same time travel together; few requests are under way at once, none longer than the
 //! patience allows. What comes back is believed only if it is whole: a direction for each text, of the dimensions that
@@ -15,10 +15,12 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::tls::Tls;
 use crate::config::EmbeddingSettings;
 use crate::limits::{
     EMBEDDING_ANSWER_MAX_BYTES, EMBEDDING_BATCH_MAX, EMBEDDING_REQUESTS_MAX, EMBEDDING_REST_MS,
@@ -53,6 +55,8 @@ struct Line {
     /// Sent along, where the answer's dimensions are to be chosen.
     dimensions: Option<usize>,
     key: Option<String>,
+    /// Where it is asked over TLS.
+    tls: Option<Tls>,
     patience: Duration,
 }
 
@@ -171,10 +175,17 @@ struct Embedding {
 impl Line {
     fn new(settings: &EmbeddingSettings) -> Result<Self, String> {
         let url: Uri = settings.url.parse().map_err(|error| format!("it is no URL: {error}"))?;
-        let authority = url.authority().filter(|_| url.scheme_str() == Some("http"));
-        let authority =
-            authority.ok_or("only http:// is spoken; put a proxy in front of an https:// endpoint")?;
-        let port = authority.port_u16().unwrap_or(80);
+        let (usual_port, secure) = match url.scheme_str() {
+            Some("http") => (80, false),
+            Some("https") => (443, true),
+            _ => return Err("it begins with neither http:// nor https://".to_owned()),
+        };
+        let authority = url.authority().ok_or("it names no host")?;
+        let port = authority.port_u16().unwrap_or(usual_port);
+        if !secure && settings.ca_file.is_some() {
+            return Err("certificates are for https:// only; leave --embedding-ca-file out".to_owned());
+        }
+        let tls = secure.then(|| Tls::towards(authority.host(), settings.ca_file.as_deref())).transpose()?;
         let path = match url.path_and_query().map_or("/", |path| path.as_str()) {
             "/" => "/v1/embeddings".to_owned(),
             path => path.to_owned(),
@@ -185,6 +196,7 @@ impl Line {
             model: settings.model.clone(),
             dimensions: settings.dimensions,
             key: settings.key.clone(),
+            tls,
             patience: Duration::from_millis(settings.timeout_ms),
         })
     }
@@ -200,7 +212,6 @@ impl Line {
     }
 
     async fn exchange(&self, texts: &[&str]) -> Result<Bytes, String> {
-        let failed = |error: &dyn Display| format!("the embedding endpoint cannot be asked: {error}");
         let mut body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         if let Some(dimensions) = self.dimensions {
             body["dimensions"] = json!(dimensions);
@@ -216,21 +227,35 @@ impl Line {
             request.body(Full::new(Bytes::from(body.to_string()))).map_err(|error| failed(&error))?;
         let stream = TcpStream::connect(&self.authority).await.map_err(|error| failed(&error))?;
         stream.set_nodelay(true).map_err(|error| failed(&error))?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| failed(&error))?;
-        // Its errors reach the request below; it ends with the sender.
-        let connection = AbortOnDrop(tokio::spawn(async move { drop(connection.await) }));
-        let answer = sender.send_request(request).await.map_err(|error| failed(&error))?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), EMBEDDING_ANSWER_MAX_BYTES).collect().await;
-        drop(connection);
-        if !status.is_success() {
-            return Err(format!("the embedding endpoint answered {status}"));
+        match &self.tls {
+            None => converse(stream, request).await,
+            Some(tls) => converse(tls.shake(stream).await.map_err(|error| failed(&error))?, request).await,
         }
-        body.map(|body| body.to_bytes())
-            .map_err(|error| format!("the embedding endpoint's answer broke off: {error}"))
     }
+}
+
+/// One request and its answer over an open connection, which ends with it.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Bytes, String> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    // Its errors reach the request below; it ends with the sender.
+    let connection = AbortOnDrop(tokio::spawn(async move { drop(connection.await) }));
+    let answer = sender.send_request(request).await.map_err(|error| failed(&error))?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), EMBEDDING_ANSWER_MAX_BYTES).collect().await;
+    drop(connection);
+    if !status.is_success() {
+        return Err(format!("the embedding endpoint answered {status}"));
+    }
+    body.map(|body| body.to_bytes())
+        .map_err(|error| format!("the embedding endpoint's answer broke off: {error}"))
+}
+
+fn failed(error: &dyn Display) -> String {
+    format!("the embedding endpoint cannot be asked: {error}")
 }
 
 /// Ends a task with whoever waits for it.
@@ -303,7 +328,7 @@ mod tests {
         };
         assert_eq!(line("http://localhost:8080"), Ok(("localhost:8080".into(), "/v1/embeddings".into())));
         assert_eq!(line("http://models/api/embed?x=1"), Ok(("models:80".into(), "/api/embed?x=1".into())));
-        assert!(line("https://api.example/v1/embeddings").unwrap_err().contains("proxy"));
+        assert!(line("ftp://models").unwrap_err().contains("https://"));
         assert!(line("nonsense").is_err() && line("").is_err());
     }
 }

@@ -34,6 +34,7 @@ mod restore;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod told;
 mod vector_file;
 mod vector_keeper;
