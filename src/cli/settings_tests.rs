@@ -41,7 +41,12 @@ fn flags_come_before_the_file() {
 #[test]
 fn every_flag_has_its_environment_variable_and_its_key() {
     use clap::CommandFactory;
-    let embedding = EmbeddingSettings { dimensions: Some(8), timeout_ms: 9, ..EmbeddingSettings::default() };
+    let embedding = EmbeddingSettings {
+        dimensions: Some(8),
+        timeout_ms: 9,
+        ca_file: Some("ca.pem".into()),
+        ..EmbeddingSettings::default()
+    };
     let printed = Config { max_log_bytes: Some(1 << 30), embedding: Some(embedding), ..Config::default() };
     let printed = Effective { config: printed, log_format: LogFormat::Json, log_filter: "x".into() };
     let table: toml::Table = toml::from_str(&printed.to_toml().ok().unwrap()).unwrap();
