@@ -18,9 +18,9 @@ use rayon::prelude::*;
 
 use super::vector_file::{Record, text_checksum};
 use super::vector_keeper::VectorKeeper;
-use crate::field::{Slot, World, document, kind};
+use crate::field::{Slot, UnitNo, World, document, kind};
 use crate::limits::{EMBEDDED_TEXT_MAX_BYTES, EMBEDDINGS_PARKED_MAX};
-use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector};
+use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector, WordDirections};
 
 /// Bytes of text followed in one turn when few units are missing.
 const STEP_BYTES: usize = 64 * 1024;
@@ -291,19 +291,50 @@ impl SharedIndex {
         if slots.len() <= ALONE {
             return slots.iter().zip(kept).map(|both| read(reader, both)).collect();
         }
-        let shared = || {
+        self.on_crew(|| {
             let both = slots.par_iter().zip(kept).with_min_len(16);
-            self.pool.install(|| both.map(|both| read(&mut self.crew_member(), both)).collect())
-        };
+            both.map(|both| read(&mut self.crew_member(), both)).collect()
+        })
+    }
+
+    /// Runs work on the pool where many documents are read.
+    pub fn on_crew<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let shared = || self.pool.install(work);
         if rayon::current_thread_index().is_none() {
             return shared();
         }
         // A thread of another pool would, while it waits here, begin other reads of its own pool, and these would
         // wait for the turn that it holds itself. So another thread waits for it.
         thread::scope(|scope| match scope.spawn(shared).join() {
-            Ok(readings) => readings,
+            Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
         })
+    }
+
+    /// Where the texts of units point, all by the same means: as the index knows it; what it does not know yet is read
+    /// now, where that is the built-in model's to tell. Where some cannot be told, the words of all tell instead.
+    pub fn directions(&self, world: &World, units: &[UnitNo]) -> Vec<Vector> {
+        self.catch_up(world);
+        let mut known: Vec<Option<Vector>> = Vec::with_capacity(units.len());
+        for some in units.chunks(8 * STRIDE) {
+            let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+            let place = |no: &UnitNo| world.slot(*no).place;
+            known.extend(some.iter().map(|no| place(no).and_then(|place| index.direction_of(place))));
+        }
+        let doc = |no: &UnitNo| document(world.slot(*no));
+        let all = known.iter().all(Option::is_some);
+        match self.meaning {
+            _ if all => known.into_iter().flatten().collect(),
+            Meaning::BuiltIn => self.on_crew(|| {
+                let fill = |(no, known): (&UnitNo, &mut Option<Vector>)| {
+                    known.take().unwrap_or_else(|| self.crew_member().embed(&doc(no)))
+                };
+                units.par_iter().zip(known.par_iter_mut()).map(fill).collect()
+            }),
+            _ => self.on_crew(|| {
+                units.par_iter().map_init(WordDirections::default, |words, no| words.of(&doc(no))).collect()
+            }),
+        }
     }
 
     /// The reader of the pool's thread that asks.

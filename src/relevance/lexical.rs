@@ -218,6 +218,12 @@ impl Index {
         self.vectors.points(document)
     }
 
+    /// Where a document points, if that is known.
+    #[must_use]
+    pub fn direction_of(&self, document: u32) -> Option<Vector> {
+        self.vectors.get(document)
+    }
+
     /// Notes where a document points; for one that is not there yet it waits until it is. A direction of other
     /// dimensions than the index's is not taken.
     pub fn set_vector(&mut self, document: u32, vector: &Vector) {

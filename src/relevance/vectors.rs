@@ -143,6 +143,13 @@ impl Vectors {
         scale.is_some_and(|scale| scale.iter().any(|byte| *byte != 0))
     }
 
+    /// Where a document points, if it points anywhere.
+    pub fn get(&self, document: u32) -> Option<Vector> {
+        let row = self.row(document).filter(|_| self.points(document))?;
+        let (scale, steps) = row.split_first_chunk::<SCALE>()?;
+        Some(Vector { scale: f32::from_le_bytes(scale.map(i8::cast_unsigned)), steps: steps.into() })
+    }
+
     /// How near a document points to what is asked: their cosine, 0 where they point apart or nowhere.
     pub fn nearness(&self, asked: &Asked, document: u32) -> f32 {
         let mut near = [0.0];

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 impl Stage {
     /// The notices of the entry at an epoch, as of now.
     fn notices(&self, epoch: u64) -> Vec<Notice> {
-        notices(&self.state.world, &Entry::from_json(&self.kept[&epoch]).unwrap())
+        all_notices(&self.state.world, &Entry::from_json(&self.kept[&epoch]).unwrap())
     }
 
     /// What the last operation gave notice of, as `"<event> <about>"`.
@@ -330,8 +330,8 @@ proptest! {
             let entry = Entry::from_json(text).unwrap();
             let before = state.world.clone();
             apply(&mut state, &entry);
-            let told = notices(&state.world, &entry);
-            prop_assert_eq!(format!("{told:?}"), format!("{:?}", notices(last, &entry)));
+            let told = all_notices(&state.world, &entry);
+            prop_assert_eq!(format!("{told:?}"), format!("{:?}", all_notices(last, &entry)));
             let names: EventSet = told.iter().map(|notice| notice.event).collect();
             prop_assert_eq!(announced(&entry), names, "{}", text);
             let ranks: Vec<_> = told.iter().map(|notice| rank(notice.event)).collect();
