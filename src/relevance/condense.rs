@@ -30,8 +30,8 @@ const SENTENCES_MAX: usize = 48;
 const SENTENCE_CHARS: usize = 240;
 /// The longest piece of an author's id, characters.
 const AUTHOR_CHARS: usize = 40;
-/// Room kept for the words at the end, characters.
-const WORDS_CHARS: usize = 180;
+/// The part of the room that is kept for the words at the end: one in so many.
+const WORDS_SHARE: usize = 7;
 /// What stands before those words.
 const ALSO: &str = "Also about: ";
 
@@ -80,7 +80,7 @@ impl Condenser {
         let sentences = self.sentences(quotes, &mut vocabulary);
         let weights: Vec<f32> = vocabulary.written.iter().map(|(word, texts)| weight(word, *texts)).collect();
         let all: usize = sentences.iter().map(|sentence| sentence.chars + 1).sum();
-        let room = if all + quotes.len() * 8 <= most { most } else { most.saturating_sub(WORDS_CHARS) };
+        let room = if all + quotes.len() * 8 <= most { most } else { most - most / WORDS_SHARE };
         let mut told = vec![false; weights.len()];
         let chosen = choose(&sentences, quotes, &weights, room, &mut told);
         let mut text = written(&sentences, quotes, &chosen);

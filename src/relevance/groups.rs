@@ -61,7 +61,7 @@ const PASSES: usize = 2;
 /// Sums kept apart, so that a processor can add several at a time and all get the same.
 const LANES: usize = 8;
 
-/// Sorts documents, given in order of time, into groups of at most `most`, each in that order; the first documents
+/// Sorts documents, given in order of time, into groups of at most `most` (at least 3), each in that order; the first documents
 /// come in the first group. One that is alone in its task joins the nearest group, which then may have up to `crowded`.
 #[must_use]
 pub fn groups(documents: &[Grouped<'_>], most: usize, crowded: usize) -> Vec<Vec<usize>> {
@@ -71,12 +71,12 @@ pub fn groups(documents: &[Grouped<'_>], most: usize, crowded: usize) -> Vec<Vec
     for of_task in by_task.chunk_by(|a, b| documents[*a].task == documents[*b].task) {
         match of_task {
             [one] => lone.push(*one),
-            many => split(documents, many.to_vec(), most.max(2), &mut groups),
+            many => split(documents, many.to_vec(), most.max(3), &mut groups),
         }
     }
     lone.sort_unstable();
     if groups.is_empty() || lone.len() > LONE_MAX {
-        split(documents, lone, most.max(2), &mut groups);
+        split(documents, lone, most.max(3), &mut groups);
     } else {
         let centres: Vec<Vec<f32>> = groups.iter().map(|group| centre(documents, group)).collect();
         for one in lone {
@@ -235,7 +235,7 @@ mod tests {
         #[test]
         fn everyone_is_in_one_group_and_no_group_is_too_large(
             documents in prop::collection::vec((0..5u32, (-1.0..1.0f32, -1.0..1.0f32)), 1..120),
-            most in 2..30usize,
+            most in 3..30usize,
         ) {
             let documents: Vec<_> =
                 documents.into_iter().map(|(task, (x, y))| (task, pointing(x, y))).collect();
