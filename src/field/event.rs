@@ -309,7 +309,6 @@ fn intern_unit(unit: &mut Arc<Unit>, world: &World) {
 pub fn log_lines(body: &str, skip: usize, each: impl FnMut(String) -> bool) -> Result<(), serde_json::Error> {
     let entry = Entry::from_json(body)?;
     // Line by line: one entry may tell of a million units.
-    let mut each = each;
-    entry.lines(skip).all(|line| each(line));
+    entry.lines(skip).all(each);
     Ok(())
 }

@@ -137,6 +137,13 @@ impl Vectors {
         write_signs(vector.steps.iter().map(|step| *step > 0), own);
     }
 
+    /// Lets go of where a document points.
+    pub fn clear(&mut self, document: u32) {
+        if self.row(document).is_some() {
+            self.set(document, &Vector::nowhere(self.dimensions));
+        }
+    }
+
     /// Whether a document points anywhere.
     pub fn points(&self, document: u32) -> bool {
         let scale = self.row(document).and_then(|row| row.first_chunk::<SCALE>());

@@ -48,12 +48,13 @@ pub fn select(
         need.context = context(world, asker, choice.task.as_ref());
     }
     need.horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+    need.warm = if request.scope.include_archived { 0 } else { world.cold.prefix() };
     let committed = choose(index, &need, &choice);
     let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
     let chosen = committed.best.into_iter().map(of_place).collect();
     let mut selection = Selection { chosen, available: committed.available, unembedded };
     let built_in = policy.meaning && *embedded == Embedded::Unasked;
-    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), ..need }, built_in);
+    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), warm: 0, ..need }, built_in);
     selection
 }
 
@@ -110,6 +111,7 @@ impl<'a> Choice<'a> {
             interests: interests.iter().map(AsRef::as_ref).collect(),
             now: epoch,
             horizon: 0,
+            warm: 0,
             recency_weight: extended.recency_weight.map(|weight| weight as f32),
             meaning: self.policy.meaning,
             direction: None,
@@ -242,6 +244,10 @@ impl Pool for Choice<'_> {
             (false, false) => world.archived_live(None) - world.archived_live(Some(self.asker)),
         };
         usize::try_from(live - u64::from(own) - put_away).unwrap_or(usize::MAX)
+    }
+
+    fn is_cold(&self, first: u32, count: usize) -> bool {
+        !self.request.scope.include_archived && self.world.cold.covers(first, count)
     }
 
     fn tasks(&self) -> Vec<(NonZeroU32, Serves)> {

@@ -280,7 +280,7 @@ fn summaries_are_units_that_elaborate_their_originals_which_are_archived() {
         Some(&*format!("The lowest of the 3 units that it sums up, that of {a}."))
     );
     assert!([&a, &b, &c].iter().all(|id| stage.is_archived(id)) && !stage.is_archived(&id));
-    assert_eq!(stage.attuned_ids("bob", json!({})), [id.clone()]);
+    assert_eq!(stage.attuned_ids("bob", json!({})), std::slice::from_ref(&id));
     let lines: Vec<Value> = lines_of(stage.kept.values().last().unwrap())
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
