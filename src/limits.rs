@@ -75,6 +75,22 @@ pub const CONFLICTS_LISTED_MAX: usize = 10_000;
 /// Most inbound relations that are shown with a unit, the newest.
 pub const INBOUND_SHOWN_MAX: usize = 1_000;
 
+/// Units that one COMPACT summarizes: their syntheses are one entry of the log, some 20 MiB for as many.
+pub const COMPACT_SUMMARIZED_MAX: usize = 100_000;
+
+/// Units of one synthesis, but for those that join it because they have no group of their own: so that its text has room for
+/// a sentence of each. With those it has at most [`RELATIONS_MAX`], as every unit.
+pub const SYNTHESIS_UNITS_MAX: usize = 24;
+
+/// Longest text of a synthesis that COMPACT makes, characters: a paragraph.
+pub const SYNTHESIS_CHARS_MAX: usize = 1_200;
+
+/// How often a COMPACT is planned before units that changed meanwhile are left out.
+pub const COMPACT_REPLANNED_MAX: u8 = 3;
+
+/// Units that a purge may delete without confirmation though it leaves none.
+pub const PURGE_UNCONFIRMED_MAX: usize = 100;
+
 /// Most events in a REPLAY response (section 7). Configurable.
 pub const REPLAY_EVENTS_MAX: usize = 10_000;
 
@@ -146,6 +162,11 @@ pub const DEBOUNCE_MAX_MS: u64 = 86_400_000;
 /// Entities whose last notification one debounced subscription remembers; with all of them taken it waits for the
 /// oldest to be due again.
 pub const DEBOUNCED_MAX: usize = 10_000;
+
+/// Notices of one COMPACT that are made at a time, and how many times so many are kept: an operation may give a million.
+pub const NOTICE_PAGE_PLACES: u32 = 256;
+/// See [`NOTICE_PAGE_PLACES`].
+pub const NOTICE_PAGES_MAX: usize = 8;
 
 /// Newest operations of a Field that are kept in memory for whoever follows them, and their bytes. Who is further
 /// behind reads the log.

@@ -127,6 +127,11 @@ impl Ask {
         self.hub.agent()
     }
 
+    /// The protocol session that it belongs to, if any.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
     /// Sends the operation with the given payload, or with the flags' one, and prints the response.
     pub fn run(
         &self,

@@ -5,13 +5,15 @@ use serde_json::Value;
 
 use super::screen::{plain, quoted};
 use crate::protocol::Operation::{
-    self, Attune, Commit, Deregister, Detect, Discard, Merge, Record, Register, Replay, Retract, Subscribe,
+    self, Attune, Commit, Compact, Deregister, Detect, Discard, Merge, Record, Register, Replay, Retract,
+    Subscribe,
 };
 use crate::protocol::{ErrorBody, ErrorCode};
 
 /// The operations that have a command of their own, under their name.
-const COMMANDS: &[Operation] =
-    &[Register, Deregister, Record, Attune, Detect, Merge, Replay, Subscribe, Retract, Commit, Discard];
+const COMMANDS: &[Operation] = &[
+    Register, Deregister, Record, Attune, Detect, Merge, Compact, Replay, Subscribe, Retract, Commit, Discard,
+];
 
 /// Keys of payloads, with their flags and the operations that have both.
 const FLAGS: &[(&str, &str, &[Operation])] = &[
@@ -34,7 +36,7 @@ const FLAGS: &[(&str, &str, &[Operation])] = &[
     ("confidence.assumptions", "--assumption", &[Record, Commit]),
     ("relations", "--relation", &[Record, Commit]),
     ("memory_unit_id", "--unit", &[Commit, Retract, Discard]),
-    ("reason", "--reason", &[Retract, Discard]),
+    ("reason", "--reason", &[Retract, Discard, Compact]),
     ("scope.role", "--role", &[Attune]),
     ("scope.max_units", "--max-units", &[Attune]),
     ("scope.max_tokens", "--max-tokens", &[Attune]),
@@ -48,15 +50,19 @@ const FLAGS: &[(&str, &str, &[Operation])] = &[
     ("context_hint", "--hint", &[Attune]),
     ("since_epoch", "--since-epoch", &[Attune]),
     ("format", "--format", &[Attune]),
-    ("filter.status", "--status", &[Detect]),
-    ("filter.types", "--type", &[Detect]),
+    ("filter.status", "--status", &[Detect, Compact]),
+    ("filter.types", "--type", &[Detect, Compact]),
+    ("filter.max_age_epochs", "--max-age", &[Compact]),
+    ("filter.session_id", "--session", &[Compact]),
+    ("confirm", "--confirm", &[Compact]),
+    ("dry_run", "--dry-run", &[Compact]),
     ("filter.involving_agents", "--involving-agent", &[Detect]),
     ("target_id", "--target", &[Detect, Replay]),
     ("target_type", "--target-type", &[Replay]),
     ("depth", "--depth", &[Replay]),
     ("as_of_epoch", "--as-of-epoch", &[Replay]),
     ("conflict_id", "--conflict", &[Merge]),
-    ("strategy", "--strategy", &[Merge]),
+    ("strategy", "--strategy", &[Merge, Compact]),
     ("resolution.rationale", "--rationale", &[Merge]),
     ("resolution.winner_id", "--winner", &[Merge]),
     ("resolution.synthesis", "--synthesis", &[Merge]),

@@ -106,10 +106,11 @@ fn export(place: &Place) -> Result<(), Failure> {
 }
 
 fn print_entry(out: &mut impl Write, epoch: u64, body: &str) -> Result<(), Failure> {
-    let lines = field::log_lines(body)
-        .map_err(|error| Failure::failed(format!("the entry of epoch {epoch} cannot be read: {error}")))?;
-    for line in lines {
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
+    let mut written = Ok(());
+    field::log_lines(body, 0, |line| {
+        written = writeln!(out, "{line}");
+        written.is_ok()
+    })
+    .map_err(|error| Failure::failed(format!("the entry of epoch {epoch} cannot be read: {error}")))?;
+    Ok(written?)
 }

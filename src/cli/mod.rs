@@ -7,6 +7,7 @@ mod ask;
 mod attune;
 mod bench;
 mod commit;
+mod compact;
 mod deregister;
 mod detect;
 mod done;
@@ -57,6 +58,8 @@ enum Command {
     Detect(detect::Detect),
     /// Resolve a conflict
     Merge(merge::Merge),
+    /// Archive, summarize or purge older units
+    Compact(compact::Compact),
     /// Reconstruct how something came about
     Replay(replay::Replay),
     /// Be told of events as they happen, line by line
@@ -87,6 +90,7 @@ pub fn run() -> ExitCode {
         Command::Attune(command) => command.run(),
         Command::Detect(command) => command.run(),
         Command::Merge(command) => command.run(),
+        Command::Compact(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Subscribe(command) => command.run(),
         Command::Retract(command) => command.run(Operation::Retract),

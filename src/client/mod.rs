@@ -39,6 +39,7 @@
 pub mod address;
 mod attached;
 mod backoff;
+mod compact;
 mod error;
 pub mod http;
 mod identity;
@@ -62,6 +63,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use address::{HubAddress, MalformedAddress, is_field_name};
+pub use compact::Compact;
 pub use error::ClientError;
 pub use link::Connection;
 pub use notifications::{DirectNotifications, Notifications};
@@ -70,7 +72,8 @@ pub use subscribe::Subscribe;
 
 use crate::limits::IN_FLIGHT_MAX;
 use crate::protocol::{
-    Acknowledged, Attuned, Deregistered, Detected, Merged, Operation, Recorded, Registered, Replayed,
+    Acknowledged, Attuned, Compacted, Deregistered, Detected, Merged, Operation, Recorded, Registered,
+    Replayed,
 };
 use attached::Attached;
 use identity::Identity;
@@ -241,6 +244,14 @@ impl Client {
     /// As every call: see [`ClientError`]. An answer that escalates or waits for votes is no error.
     pub async fn merge(&self, request: Merge) -> Result<Merged, ClientError> {
         self.call(Operation::Merge, &request).await
+    }
+
+    /// COMPACT.
+    ///
+    /// # Errors
+    /// As every call: see [`ClientError`].
+    pub async fn compact(&self, request: Compact) -> Result<Compacted, ClientError> {
+        self.call(Operation::Compact, &request).await
     }
 
     /// REPLAY.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::command::message_key;
 use super::event::{Entry, Event};
-use super::state::{AgentRecord, ConflictNo, Entity, Remembered, Slot, State, UnitNo, World};
+use super::state::{AgentNo, AgentRecord, ConflictNo, Entity, Remembered, Slot, State, UnitNo, World};
 use crate::protocol::{
-    Agent, AgentStatus, Ballot, Conflict, ConflictId, Mode, Relation, Resolution, Unit, UnitId, UnitStatus,
+    Agent, AgentStatus, Ballot, Conflict, ConflictId, Mode, Relation, Resolution, SYSTEM, Unit, UnitId,
+    UnitStatus,
 };
 
 /// Applies one operation's entry: live after `decide`, and again from the log on recovery.
@@ -58,6 +59,8 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
         Event::ConflictCreated { conflict, contested } => {
             create_conflict(world, entry.epoch, conflict);
             for no in contested.iter().filter_map(|id| world.find(*id)).collect::<Vec<_>>() {
+                // What is in question is no longer put away, not even once that is settled.
+                world.take_back(no);
                 world.set_status(no, UnitStatus::Contested);
             }
         }
@@ -90,6 +93,8 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
             }
         }
         Event::Unsubscribed { subscription_id } => world.unsubscribe(subscription_id),
+        Event::Archived { units, .. } => world.archive(&world.numbers_of(units), entry.epoch),
+        Event::Purged { units, .. } => world.purge(&world.numbers_of(units), entry.epoch),
         Event::Voted { conflict_id, winner_id, .. } => {
             let ballot = Ballot { agent_id: Arc::clone(&entry.agent_id), winner_id: *winner_id };
             change_conflict(world, entry.epoch, *conflict_id, |conflict| conflict.cast(ballot));
@@ -137,7 +142,7 @@ fn leave(state: &mut State, agent: &str, status: AgentStatus) {
 }
 
 fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[UnitId]) {
-    let Some(author) = world.agent_no(&unit.source.agent_id) else { return };
+    let Some(author) = world.agent_no(&unit.source.agent_id).or_else(|| systems(world, unit)) else { return };
     let no = UnitNo::try_from(world.units.len()).expect("fewer than 2^32 units");
     let status = match unit.mode {
         Mode::Draft => UnitStatus::Draft,
@@ -155,7 +160,7 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
         kind: unit.kind,
         mode: unit.mode,
         status,
-        archived: false,
+        purged: false,
     });
     world.by_status[status as usize] += 1;
     if let Some(task) = &unit.intent.task_id {
@@ -167,6 +172,25 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
     } else {
         world.offstage.insert((entry.epoch, no));
     }
+}
+
+/// The Field itself as an author, from the first unit that it writes on. It holds a place among the agents, but is
+/// none: it never registered.
+fn systems(world: &mut World, unit: &Unit) -> Option<AgentNo> {
+    let source = &unit.source;
+    (*source.agent_id == *SYSTEM).then(|| {
+        world.enter_agent(AgentRecord {
+            agent: Agent {
+                id: Arc::clone(&source.agent_id),
+                role: Arc::clone(&source.agent_role),
+                status: AgentStatus::Offline,
+                interests: Vec::new(),
+                current_task_id: None,
+            },
+            registered_epoch: 0,
+            holder: false,
+        })
+    })
 }
 
 fn commit(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[UnitId]) {

@@ -4,11 +4,12 @@
 //! that who is told at once and who reads the log a year later are told the same. Drafts give none: only the COMMIT
 //! does.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::event::{Entry, Event};
 use super::rules::excerpt;
-use super::state::World;
+use super::state::{Slot, World};
 use crate::protocol::{
     Conflict, ConflictId, Cursor, EventName, EventSet, MemoryType, Mode, Resolution, Subscription, Unit,
     UnitId, UnitStatus,
@@ -96,6 +97,7 @@ pub fn announced(entry: &Entry) -> EventSet {
                 set.with(EventName::MemoryRecorded).or(superseded.into_iter().collect())
             }
             Event::Retracted { .. } => set.with(EventName::MemoryRetracted),
+            Event::Archived { .. } => set.with(EventName::MemoryArchived),
             Event::ConflictCreated { contested, .. } => {
                 let contested = (!contested.is_empty()).then_some(EventName::MemoryContested);
                 set.with(EventName::ConflictDetected).or(contested.into_iter().collect())
@@ -115,8 +117,10 @@ pub fn announced(entry: &Entry) -> EventSet {
 }
 
 /// What an entry gives notice of, in the order of section 12: recorded, superseded, retracted, conflict detected,
-/// conflict escalated, conflict resolved, contested. `world` is any state that has applied the entry.
-pub fn notices(world: &World, entry: &Entry) -> Vec<Notice> {
+/// conflict escalated, conflict resolved, contested, archived. `world` is any state that has applied the entry.
+///
+/// The archived ones, of which there may be very many, are told apart: see [`archived`].
+pub fn notices(world: &World, entry: &Entry) -> Notices {
     let mut teller = Teller { world, entry, told: Vec::new() };
     for event in &entry.events {
         teller.tell(event);
@@ -124,11 +128,56 @@ pub fn notices(world: &World, entry: &Entry) -> Vec<Notice> {
     let mut told = teller.told;
     // Stable: within a rank the order of the events stands.
     told.sort_by_key(|(rank, _)| *rank);
-    let place = |(index, (_, mut notice)): (u32, (Rank, Notice))| {
+    let places = told.len() as u32;
+    let place = |(index, (_, notice)): (u32, (Rank, Option<Notice>))| {
+        let mut notice = notice?;
         notice.cursor.index = index;
-        notice
+        Some(notice)
     };
-    (0..).zip(told).map(place).collect()
+    Notices { told: (0..).zip(told).filter_map(place).collect(), places }
+}
+
+/// The notices of an entry, but for those of archived units.
+#[derive(Debug)]
+pub struct Notices {
+    /// Those that can be given, each with its place.
+    pub told: Vec<Notice>,
+    /// How many places there are. One stays empty where what it would tell of is purged, so that the others keep theirs.
+    pub places: u32,
+}
+
+/// How many units an entry archived: so many places come behind those of [`notices`].
+pub fn archived_places(entry: &Entry) -> u32 {
+    entry.events.iter().filter(|event| matches!(event, Event::Archived { .. })).map(Event::width).sum()
+}
+
+/// Notices of some of the units that an entry archived, in the order in which its events name them; `places` is how many places come
+/// before the first of all.
+pub fn archived(world: &World, entry: &Entry, places: u32, some: Range<u32>) -> Vec<Notice> {
+    let mut told = Vec::new();
+    let mut before = 0;
+    for event in &entry.events {
+        let Event::Archived { units, status, reason } = event else { continue };
+        let reason = excerpt(reason, SAID);
+        let own = some.start.saturating_sub(before)..some.end.saturating_sub(before).min(event.width());
+        for at in own {
+            let Some(slot) = world.find(units.as_slice()[at as usize]).map(|no| world.slot(no)) else {
+                continue;
+            };
+            if slot.mode != Mode::Committed {
+                continue;
+            }
+            told.push(Notice {
+                cursor: Cursor::new(entry.epoch, places + before + at),
+                event: EventName::MemoryArchived,
+                actor: Arc::clone(&entry.agent_id),
+                subject: Subject::Unit { unit: Arc::clone(&slot.unit), status: *status, epoch: slot.epoch },
+                summary: format!("{} was archived: {reason}", slot.id),
+            });
+        }
+        before += event.width();
+    }
+    told
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,7 +195,8 @@ enum Rank {
 struct Teller<'a> {
     world: &'a World,
     entry: &'a Entry,
-    told: Vec<(Rank, Notice)>,
+    /// Nothing stands for a notice that cannot be given any more.
+    told: Vec<(Rank, Option<Notice>)>,
 }
 
 impl Teller<'_> {
@@ -204,7 +254,7 @@ impl Teller<'_> {
 
     fn push(&mut self, rank: Rank, event: EventName, subject: Subject, summary: String) {
         let (cursor, actor) = (Cursor::new(self.entry.epoch, 0), Arc::clone(&self.entry.agent_id));
-        self.told.push((rank, Notice { cursor, event, actor, subject, summary }));
+        self.told.push((rank, Some(Notice { cursor, event, actor, subject, summary })));
     }
 
     fn agent(&mut self, event: EventName, id: &Arc<str>, summary: String) {
@@ -239,7 +289,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Gives notice of a unit of the world; one that is no longer there gives none.
+    /// Gives notice of a unit of the world; of one that is no longer there only the place is kept.
     fn unit(
         &mut self,
         rank: Rank,
@@ -248,10 +298,11 @@ impl Teller<'_> {
         status: UnitStatus,
         said: impl FnOnce(&Unit) -> String,
     ) {
-        let Some(slot) = self.world.find(id).map(|no| self.world.slot(no)) else { return };
-        if slot.mode != Mode::Committed {
+        let committed = |slot: &&Slot| slot.mode == Mode::Committed;
+        let Some(slot) = self.world.find(id).map(|no| self.world.slot(no)).filter(committed) else {
+            self.told.push((rank, None));
             return;
-        }
+        };
         let (unit, epoch) = (Arc::clone(&slot.unit), slot.epoch);
         let summary = said(&unit);
         self.push(rank, event, Subject::Unit { unit, status, epoch }, summary);
@@ -269,15 +320,21 @@ impl Teller<'_> {
         self.known_conflict(Rank::Resolved, EventName::ConflictResolved, id, said);
     }
 
-    /// Gives notice of a conflict of the world; one that is no longer there gives none.
+    /// Gives notice of a conflict of the world; of one that is no longer there only the place is kept.
     fn known_conflict(&mut self, rank: Rank, event: EventName, id: ConflictId, summary: String) {
-        let Some(no) = self.world.find_conflict(id) else { return };
+        let Some(no) = self.world.find_conflict(id) else {
+            self.told.push((rank, None));
+            return;
+        };
         let conflict = Arc::clone(&self.world.conflicts[no as usize]);
         self.conflict(rank, event, &conflict, summary);
     }
 
     fn conflict(&mut self, rank: Rank, event: EventName, conflict: &Conflict, summary: String) {
-        let author = |id| self.world.find(id).map(|no| Arc::clone(&self.world.slot(no).unit.source.agent_id));
+        // Also of a unit that is purged: its author is told of what was decided about it.
+        let world = self.world;
+        let author =
+            |id| world.find_ever(id).map(|no| Arc::clone(&world.agent(world.slot(no).author).agent.id));
         let authors = [conflict.unit_a, conflict.unit_b].map(author);
         self.push(rank, event, Subject::Conflict { id: conflict.id, authors }, summary);
     }

@@ -40,7 +40,11 @@ impl World {
         let active = self.agents.iter().filter(|record| record.is_active()).count();
         let mut status = Map::new();
         status.insert("units".into(), Value::Object(units));
-        status.insert("agents".into(), json!(self.agents.len()));
+        status.insert("units_archived".into(), json!(self.archived.len()));
+        status.insert(
+            "agents".into(),
+            json!(self.agents.iter().filter(|record| record.is_registered()).count()),
+        );
         status.insert("agents_active".into(), json!(active));
         status.insert("conflicts".into(), json!(self.conflicts.len()));
         status.insert("conflicts_unresolved".into(), json!(self.unresolved.len()));
@@ -53,6 +57,7 @@ impl World {
     pub fn agents_shown(&self, presence: &Vector<Whereabouts>) -> Value {
         let agents: Vec<_> = (0usize..)
             .zip(&self.agents)
+            .filter(|(_, record)| record.is_registered())
             .map(|(no, record)| {
                 let here = presence.get(no).copied().unwrap_or_default();
                 let mut shown = json!(record.agent);
@@ -71,7 +76,7 @@ impl World {
         let wanted = |conflict: &Conflict| {
             if status.is_empty() { conflict.is_unresolved() } else { status.contains(&conflict.status) }
         };
-        let newest = self.conflicts.iter().rev().filter(|conflict| wanted(conflict));
+        let newest = self.listed_conflicts().rev().filter(|conflict| wanted(conflict));
         let mut shown: Vec<_> = newest.take(CONFLICTS_LISTED_MAX).map(|conflict| json!(conflict)).collect();
         shown.reverse();
         json!({ "conflicts": shown })
@@ -82,7 +87,7 @@ impl World {
         let asker = asker.and_then(|id| self.agent_no(id));
         let no = self.find_visible(id, asker, policy)?;
         let slot = self.slot(no);
-        let mut shown = unit_json(slot);
+        let mut shown = self.unit_json(no);
         let inbound: Vec<_> = self
             .inbound_of(slot.id)
             .take(INBOUND_SHOWN_MAX)
@@ -96,7 +101,9 @@ impl World {
             .get(&no)
             .into_iter()
             .flatten()
-            .map(|number| self.conflicts[*number as usize].id)
+            .map(|number| &self.conflicts[*number as usize])
+            .filter(|conflict| self.lists(conflict))
+            .map(|conflict| conflict.id)
             .collect();
         shown["inbound_relations"] = json!(inbound);
         shown["conflicts"] = json!(conflicts);
@@ -137,7 +144,7 @@ impl World {
             }
             bytes += slot.unit.text_bytes();
             last = Some(cursor_of(epoch, no));
-            units.push(unit_json(slot));
+            units.push(self.unit_json(no));
         }
         json!({ "units": units, "cursor": cursor })
     }
@@ -147,7 +154,8 @@ impl World {
         let same = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        may_see(slot, asker, policy)
+        !slot.purged
+            && may_see(slot, asker, policy)
             && filter.status.map_or(slot.status != UnitStatus::Draft, |status| slot.status == status)
             && filter.kind.is_none_or(|kind| slot.kind == kind)
             && same(&filter.agent, Some(&unit.source.agent_id))
@@ -156,8 +164,21 @@ impl World {
     }
 }
 
-fn unit_json(slot: &Slot) -> Value {
-    let mut shown = json!(ShownUnit::new(&slot.unit, slot.status, slot.epoch));
-    shown["archived"] = json!(slot.archived);
-    shown
+impl World {
+    fn unit_json(&self, no: UnitNo) -> Value {
+        let slot = self.slot(no);
+        let mut shown = json!(ShownUnit::new(&slot.unit, slot.status, slot.epoch));
+        shown["archived"] = json!(self.is_archived(no));
+        shown
+    }
+
+    /// Whether a conflict is still told of: not once one of its units is purged.
+    fn lists(&self, conflict: &Conflict) -> bool {
+        self.purges.is_empty() || [conflict.unit_a, conflict.unit_b].iter().all(|id| self.find(*id).is_some())
+    }
+
+    /// The conflicts that are told of, oldest first.
+    pub(super) fn listed_conflicts(&self) -> impl DoubleEndedIterator<Item = &Conflict> {
+        self.conflicts.iter().map(|conflict| &**conflict).filter(|conflict| self.lists(conflict))
+    }
 }

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use super::command::{Command, Embedded, Message};
 use super::event::{Entry, Event};
 use super::policy::Policy;
-use super::rules;
+use super::rules::compact::Outcome;
+use super::rules::{self, Preparation};
 use super::state::{AgentNo, State};
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
@@ -29,6 +30,8 @@ pub enum Verdict {
     },
     /// It looks: compute the answer from a view of the world taken now.
     Read(Read),
+    /// It is a COMPACT whose plan is to be worked out from a view of the world taken now; decide it again with that.
+    Prepare(Preparation),
     /// No, and nothing is changed.
     Refuse(Refusal),
 }
@@ -56,6 +59,8 @@ pub enum Query {
     Detect(DetectRequest),
     Replay(ReplayRequest),
     Subscriptions,
+    /// What a COMPACT would do.
+    Compact(Preparation),
 }
 
 /// What a rule may look at.
@@ -140,6 +145,11 @@ fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refus
         Request::Retract(request) => rules::lifecycle::retract(ground, request)?,
         Request::Commit(request) => rules::lifecycle::commit(ground, request)?,
         Request::Discard(request) => rules::lifecycle::discard(ground, request)?,
+        Request::Compact(request) => match rules::compact::compact(ground, request)? {
+            Outcome::Prepare(preparation) if request.dry_run => return read(Query::Compact(preparation)),
+            Outcome::Prepare(preparation) => return Ok(Verdict::Prepare(preparation)),
+            Outcome::Done(change) => change,
+        },
     };
     Ok(Verdict::Change(entry(ground, command, change)))
 }

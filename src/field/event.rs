@@ -7,9 +7,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::state::World;
+use super::unit_ids::UnitIds;
 use crate::protocol::{
     Conflict, ConflictId, Cursor, Mode, Operation, Resolution, Strategy, Subscription, Timestamp, Unit,
-    UnitId,
+    UnitId, UnitStatus,
 };
 
 /// One operation, whole: its events, and the reply that repeats of its message get. An operation that was
@@ -92,6 +93,13 @@ pub enum Event {
     Subscribed { subscription: Arc<Subscription> },
     #[serde(rename = "UNSUBSCRIBE")]
     Unsubscribed { subscription_id: Arc<str> },
+    /// Units, all in one status, were put away: ATTUNE leaves them out unless asked. One event in the log, one for each
+    /// unit in REPLAY and in the lines of the log.
+    #[serde(rename = "ARCHIVE")]
+    Archived { status: UnitStatus, units: UnitIds, reason: Box<str> },
+    /// Units were deleted: their tombstones. The time of deletion is the entry's.
+    #[serde(rename = "PURGE")]
+    Purged { units: UnitIds, reason: Box<str> },
 }
 
 impl Event {
@@ -115,7 +123,22 @@ impl Event {
             Self::Escalated { .. } => "CONFLICT_ESCALATED",
             Self::Subscribed { .. } => "SUBSCRIBE",
             Self::Unsubscribed { .. } => "UNSUBSCRIBE",
+            Self::Archived { .. } => "ARCHIVE",
+            Self::Purged { .. } => "PURGE",
         }
+    }
+
+    /// The units that it is about, where it tells the same of many.
+    pub fn units(&self) -> Option<&UnitIds> {
+        match self {
+            Self::Archived { units, .. } | Self::Purged { units, .. } => Some(units),
+            _ => None,
+        }
+    }
+
+    /// How many cursors it takes: one, but one a unit where it tells the same of many.
+    pub fn width(&self) -> u32 {
+        self.units().map_or(1, |units| u32::try_from(units.len()).unwrap_or(u32::MAX))
     }
 
     /// Whose subscriptions it changes, or who is listened for: `author` is the entry's agent.
@@ -136,6 +159,8 @@ impl Event {
             | Self::Unenriched { .. }
             | Self::Enriched { .. } => true,
             Self::Merged { resolution, .. } => &*resolution.resolved_by == crate::protocol::SYSTEM,
+            // A synthesis that COMPACT made.
+            Self::Recorded { unit, .. } => &*unit.source.agent_id == crate::protocol::SYSTEM,
             _ => false,
         }
     }
@@ -194,25 +219,42 @@ impl Entry {
     pub fn likely_bytes(&self) -> usize {
         let of_event = |event: &Event| match event {
             Event::Recorded { unit, .. } | Event::Committed { unit, .. } => {
-                unit.content.len() + unit.intent.purpose.len() + 640
+                unit.content.len() + unit.intent.purpose.len() + 64 * unit.relations.len() + 640
             }
             Event::Merged { resolution, .. } | Event::Escalated { resolution, .. } => {
                 resolution.rationale.len() + 512
             }
             Event::Voted { rationale, .. } => rationale.len() + 256,
+            Event::Archived { units, reason, .. } | Event::Purged { units, reason } => {
+                units.len() * size_of::<UnitId>() + reason.len() + 256
+            }
             _ => 512,
         };
         let reply = self.reply.as_ref().map_or(0, |reply| reply.get().len());
         512 + reply + self.events.iter().map(of_event).sum::<usize>()
     }
 
-    /// The lines of `GET /v1/log`, one per event (wire, section 1). Drafts appear without what they say;
-    /// the COMMIT carries it.
-    pub fn lines(&self) -> Vec<String> {
-        (0u32..).zip(&self.events).map(|(index, event)| self.line(index, event)).collect()
+    /// The events, each with the index of its cursor, the first of them where it takes several.
+    pub fn placed(&self) -> impl Iterator<Item = (u32, &Event)> {
+        self.events.iter().scan(0u32, |next, event| {
+            let index = *next;
+            *next = next.saturating_add(event.width());
+            Some((index, event))
+        })
     }
 
-    fn line(&self, index: u32, event: &Event) -> String {
+    /// The lines of `GET /v1/log`, one per event and unit (wire, section 1), without the first `skip`. Drafts appear
+    /// without what they say; the COMMIT carries it.
+    pub fn lines(&self, skip: usize) -> impl Iterator<Item = String> {
+        let each = self.placed().flat_map(move |(index, event)| {
+            let from = u32::try_from(skip).unwrap_or(u32::MAX).saturating_sub(index);
+            (from..event.width()).map(move |at| (index, event, at))
+        });
+        each.map(|(index, event, at)| self.line(index + at, event, at as usize))
+    }
+
+    /// The line of one event; `at` says of which of its units.
+    fn line(&self, index: u32, event: &Event, at: usize) -> String {
         let mut line = Map::new();
         let agent = if event.is_systems() { crate::protocol::SYSTEM } else { &*self.agent_id };
         line.insert("cursor".into(), json!(Cursor::new(self.epoch, index)));
@@ -228,6 +270,12 @@ impl Entry {
                 json!({ "unit": { "id": unit.id, "mode": unit.mode, "type": unit.kind } })
             }
             Event::Discarded { memory_unit_id, .. } => json!({ "memory_unit_id": memory_unit_id }),
+            Event::Archived { units, reason, .. } => {
+                json!({ "memory_unit_id": units.as_slice().get(at), "reason": reason })
+            }
+            Event::Purged { units, reason } => {
+                json!({ "memory_unit_id": units.as_slice().get(at), "reason": reason, "deleted_at": self.at })
+            }
             other => {
                 let tagged = serde_json::to_value(other).expect("an event is always writable");
                 match tagged {
@@ -254,10 +302,13 @@ fn intern_unit(unit: &mut Arc<Unit>, world: &World) {
     unit.source.session_id = unit.source.session_id.as_ref().map(|id| world.interned_session(id));
 }
 
-/// The lines of `GET /v1/log` for one stored entry.
+/// Has `each` take the lines of `GET /v1/log` for one stored entry, without the first `skip`, until it says no.
 ///
 /// # Errors
 /// A text that this version did not write.
-pub fn log_lines(body: &str) -> Result<Vec<String>, serde_json::Error> {
-    Ok(Entry::from_json(body)?.lines())
+pub fn log_lines(body: &str, skip: usize, each: impl FnMut(String) -> bool) -> Result<(), serde_json::Error> {
+    let entry = Entry::from_json(body)?;
+    // Line by line: one entry may tell of a million units.
+    entry.lines(skip).all(each);
+    Ok(())
 }

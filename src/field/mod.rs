@@ -7,6 +7,7 @@
 //! - [`Command`], [`Message`]: what arrives, read and stamped;
 //! - [`Entry`], [`Event`]: what happened, as the log keeps it;
 //! - [`State`] and its [`World`]: persistent collections, so that a view of the world is a cheap clone;
+//! - `shelf`, `put_away`: which units are archived or purged, and how they come to be; `unit_ids`: many of them in one event;
 //! - `visibility`: the one predicate of who may see which unit;
 //! - [`decide`]: the order of the rules; `rules/`: one file per operation; [`apply`];
 //! - `audience`: what an entry gives notice of, and who hears of it;
@@ -20,14 +21,19 @@ mod decide;
 mod event;
 mod policy;
 mod presence;
+mod put_away;
 mod rules;
+mod shelf;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unit_ids;
 mod visibility;
 
 pub use apply::apply;
-pub use audience::{Concern, Listener, Notice, Subject, Turn, announced, notices};
+pub use audience::{
+    Concern, Listener, Notice, Notices, Subject, Turn, announced, archived, archived_places, notices,
+};
 pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};
 pub use decide::{Query, Read, Verdict, audit, connect, decide, enriched, overdue};
@@ -35,7 +41,8 @@ pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
-    Chronicle, Selection, Writes, detect, document, document_of, kind, replay, select, show, subscriptions,
-    writes,
+    Chronicle, Plan, Planned, Preparation, Selection, Writes, compose, detect, document, document_of,
+    grouped, kind, replay, select, show, subscriptions, writes,
 };
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};
+pub use unit_ids::UnitIds;

@@ -37,7 +37,7 @@ impl Policy {
     const EXTENSIONS: [&str; 6] =
         ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
     /// What is served of level 2, from that configured level on.
-    const EXTENSIONS_OF_LEVEL_2: [&str; 8] = [
+    const EXTENSIONS_OF_LEVEL_2: [&str; 11] = [
         "extended-scope",
         "token-budget",
         "push",
@@ -46,6 +46,9 @@ impl Policy {
         "resume",
         "conflict-escalated",
         "conflict-ballots",
+        "compact-reason",
+        "compact-confirm",
+        "compact-dry-run",
     ];
 
     /// The policy of the Field `name`.
@@ -58,6 +61,8 @@ impl Policy {
         let beyond = |strategy: &Strategy| strategy.served_from_level() == Self::TOP_LEVEL;
         let beyond = conformance_level < Self::TOP_LEVEL && strategies.iter().any(beyond);
         let beyond = beyond.then_some("level-3-merge-strategies");
+        let purges = conformance_level < Self::TOP_LEVEL && level == Self::TOP_LEVEL;
+        let purges = purges.then_some("level-3-purge");
         let served = |op: &Operation| op.is_served_at(level);
         let capabilities = Capabilities {
             conformance_level,
@@ -78,6 +83,7 @@ impl Policy {
                 .chain(further)
                 .copied()
                 .chain(beyond)
+                .chain(purges)
                 .map(str::to_owned)
                 .collect(),
         };

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use imbl::{HashMap as SharedMap, OrdSet, Vector};
 
 use super::presence::Presence;
+use super::shelf::{Coldness, Marks, Sweep};
 use crate::limits;
 use crate::protocol::{
     Agent, Conflict, ConflictId, MemoryType, Mode, RelationType, Subscription, Unit, UnitId, UnitStatus,
@@ -64,8 +65,9 @@ pub struct Slot {
     pub mode: Mode,
     /// Where it stands in its life.
     pub status: UnitStatus,
-    /// Out of ATTUNE unless asked for (COMPACT).
-    pub archived: bool,
+    /// Deleted (COMPACT): only its place in the order of things is left, so that chains, tasks and the timeline stay
+    /// whole. What else stands here is as it last was, but for the unit, which says nothing.
+    pub purged: bool,
 }
 
 /// An agent as the Field knows it.
@@ -139,8 +141,18 @@ pub struct World {
     pub subscriptions: SharedMap<Arc<str>, SubscriptionRecord>,
     /// Each agent's subscriptions.
     pub subscribed: SharedMap<AgentNo, OrdSet<Arc<str>>>,
-    /// How many units have the archived flag.
-    pub archived: u64,
+    /// The units that are out of ATTUNE unless asked for (COMPACT).
+    pub archived: Marks,
+    /// Live units of each agent that are archived.
+    pub archived_live_by_author: Vector<u32>,
+    /// Where in the timeline all units are archived or purged.
+    pub cold: Coldness,
+    /// The COMPACTs that touched many units, oldest first; what few of them did stands among the mentions.
+    pub sweeps: Vector<Sweep>,
+    /// What was purged, oldest first: those who keep anything of a unit beside the world let go of it.
+    pub purges: Vector<Sweep>,
+    /// How many committed units were purged.
+    pub purged: u64,
     /// How many units stand in each status, in the order of [`UnitStatus::ALL`].
     pub by_status: [u64; UnitStatus::ALL.len()],
     /// Entries in the log.
@@ -158,8 +170,13 @@ impl World {
         &self.units[no as usize]
     }
 
-    /// The unit with this id, whoever may see it.
+    /// The unit with this id, whoever may see it; none once it is purged.
     pub fn find(&self, id: UnitId) -> Option<UnitNo> {
+        self.find_ever(id).filter(|no| !self.slot(*no).purged)
+    }
+
+    /// The unit that has or had this id.
+    pub fn find_ever(&self, id: UnitId) -> Option<UnitNo> {
         let at = self.units.binary_search_by(|slot| slot.id.cmp(&id)).ok()?;
         UnitNo::try_from(at).ok()
     }
@@ -235,8 +252,18 @@ impl World {
         let epochs = self.mentions.get(&Entity::Task(Arc::clone(id)));
         let recorded = epochs.into_iter().flat_map(|epochs| epochs.iter().rev()).take(sought);
         // A unit is named by the epoch that recorded it; what other mentions find is of another task.
-        let unit = |epoch: &u64| self.find(UnitId::new(*epoch, 0));
-        recorded.filter_map(unit).filter(move |no| task.is_some() && self.slot(*no).task == task)
+        let units = |epoch: &u64| self.recorded_at(*epoch);
+        let its = move |no: &UnitNo| task.is_some() && self.slot(*no).task == task && !self.slot(*no).purged;
+        recorded.flat_map(units).filter(its).take(sought)
+    }
+
+    /// The units that one operation recorded, the newest first; mostly one, or none.
+    fn recorded_at(&self, epoch: u64) -> impl Iterator<Item = UnitNo> + use<> {
+        let first =
+            self.units.binary_search_by(|slot| slot.id.cmp(&UnitId::new(epoch, 0))).unwrap_or_else(|at| at);
+        let own =
+            self.units.focus().narrow(first..).into_iter().take_while(|slot| slot.id.epoch == epoch).count();
+        (first as UnitNo..(first + own) as UnitNo).rev()
     }
 
     /// The conflict with this id.
@@ -252,10 +279,11 @@ impl World {
 
     /// The relations that point at a unit, the newest first: kind, description and source.
     pub fn inbound_of(&self, id: UnitId) -> impl Iterator<Item = (RelationType, Option<&str>, &Slot)> {
-        self.inbound.get(&id).into_iter().flat_map(|of| of.iter().rev()).map(|&(source, at)| {
+        self.inbound.get(&id).into_iter().flat_map(|of| of.iter().rev()).filter_map(|&(source, at)| {
             let slot = self.slot(source);
-            let relation = &slot.unit.relations[at as usize];
-            (relation.kind, relation.description.as_deref(), slot)
+            // A purged source says nothing any more.
+            let relation = slot.unit.relations.get(at as usize)?;
+            Some((relation.kind, relation.description.as_deref(), slot))
         })
     }
 
@@ -269,6 +297,7 @@ impl World {
         let no = AgentNo::try_from(self.agents.len()).expect("fewer than 2^32 agents");
         self.agents.push_back(Arc::new(record));
         self.live_by_author.push_back(0);
+        self.archived_live_by_author.push_back(0);
         self.agent_numbers.insert(id, no);
         no
     }
@@ -334,7 +363,10 @@ impl World {
         match (before.is_live(), status.is_live()) {
             (true, false) => self.live_by_author[author as usize] -= 1,
             (false, true) => self.live_by_author[author as usize] += 1,
-            _ => {}
+            _ => return,
+        }
+        if self.archived.contains(no) {
+            self.count_archived_live(author, status.is_live());
         }
     }
 
@@ -420,6 +452,11 @@ pub struct State {
 }
 
 impl AgentRecord {
+    /// Whether it ever registered: the Field itself, as an author, did not.
+    pub fn is_registered(&self) -> bool {
+        self.registered_epoch > 0
+    }
+
     /// Whether it may send operations without registering again.
     pub fn is_active(&self) -> bool {
         self.agent.status.is_active()

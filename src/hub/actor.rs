@@ -16,7 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::answer::Answer;
 use super::feed::{Feed, Fresh};
 use super::metrics::{Metrics, OK};
-use super::reads::Reads;
+use super::plans::Planning;
+use super::reads::{Begun, Reads};
 use super::restore::Restored;
 use super::view::{Frame, View};
 use super::waiting::{
@@ -24,8 +25,8 @@ use super::waiting::{
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Message, Read, State, Verdict, World, apply, audit, connect, decide, enriched,
-    overdue,
+    AgentNo, Command, Entry, Message, Preparation, Read, State, Verdict, World, apply, audit, connect,
+    decide, enriched, overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
@@ -44,6 +45,8 @@ pub(super) enum Call {
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
     /// An ATTUNE was computed and is to be noted before it is answered.
     Shown { read: Box<Read>, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer> },
+    /// A COMPACT was planned and is to be decided.
+    Planned { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
     /// Embeddings were made at last that these units may have waited for.
     Enriched(Vec<UnitId>),
     /// A connection ended.
@@ -198,6 +201,7 @@ impl Actor {
                 drop(room);
             }
             Call::Shown { read, shown, answer, to } => self.note_shown(&read, shown, answer, to),
+            Call::Planned { message, connection, to } => self.message(*message, connection, to),
             Call::Enriched(units) => {
                 if matches!(self.mode, Mode::Open)
                     && let Some(entry) = enriched(&self.state, Timestamp::now(), &units)
@@ -237,6 +241,13 @@ impl Actor {
                 return;
             }
         };
+        let verdict = match verdict {
+            Verdict::Prepare(preparation) => match self.parts.reads.begin() {
+                Some(begun) => return self.prepare(preparation, command, to, begun),
+                None => Verdict::Refuse(overloaded_refusal()),
+            },
+            verdict => verdict,
+        };
         let (shows, then) = self.carry_out(verdict, command.message.bytes, connection);
         let refusal = match &then {
             Then::Answer(answer) => answer.outcome.as_ref().err(),
@@ -249,6 +260,23 @@ impl Actor {
         if lives {
             self.note_life(&command);
         }
+    }
+
+    /// Has a COMPACT planned from the state as it is; it comes back with its plan.
+    fn prepare(
+        &mut self,
+        preparation: Preparation,
+        command: Command,
+        to: oneshot::Sender<Answer>,
+        begun: Begun,
+    ) {
+        self.note_life(&command);
+        let Command { connection, message, .. } = command;
+        let (world, index) = (self.state.world.clone(), Arc::clone(&self.parts.frame.index));
+        let planning = Planning { preparation, message, connection, world, index, begun };
+        let entry = self.state.world.last_epoch;
+        let then = Then::Prepare(Box::new(planning));
+        self.waiting.push(Waiting { entry, shows: self.shown, to, then });
     }
 
     /// Notes what an ATTUNE showed; its answer leaves once that is durable. Where nothing can be written, reads
@@ -292,6 +320,8 @@ impl Actor {
                 None => overloaded_refusal(),
             },
             Verdict::Refuse(refusal) => refusal,
+            // They are planned before.
+            Verdict::Prepare(_) => overloaded_refusal(),
         };
         // A refusal takes no epoch; what it shows of the clock is settled when it leaves.
         let epoch = self.shown;

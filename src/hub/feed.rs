@@ -165,8 +165,7 @@ impl Feed {
             let on_its_way = self.published.view.load().world().last_epoch == clock && self.head() < clock;
             return Cursor::new(clock, if on_its_way { u32::MAX } else { 0 });
         };
-        let told = last.told(|| self.world()).len();
-        Cursor::new(last.epoch(), told.saturating_sub(1) as u32)
+        Cursor::new(last.epoch(), last.last_index(|| self.world()))
     }
 
     /// Adds operations that have become durable and whose replies are on their way. `head` is the log's last epoch;
@@ -352,7 +351,7 @@ impl Feed {
         if !operation.announced.contains(EventName::ConflictResolved) {
             return;
         }
-        for told in operation.told(|| self.world()) {
+        for told in operation.told(|| self.world()).iter() {
             if let (EventName::ConflictResolved, Subject::Conflict { authors, .. }) =
                 (told.notice.event, &told.notice.subject)
             {

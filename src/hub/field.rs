@@ -293,14 +293,13 @@ impl Field {
             // The entry at the cursor may hold events after it.
             reader.scan(after.epoch.saturating_sub(1), &mut |epoch, body| {
                 let skip = if epoch == after.epoch { after.index as usize + 1 } else { 0 };
-                match log_lines(body) {
-                    Ok(of_entry) => {
-                        bytes += body.len();
-                        lines.extend(of_entry.into_iter().skip(skip));
-                    }
-                    Err(error) => {
-                        fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
-                    }
+                let read = log_lines(body, skip, |line| {
+                    bytes += line.len();
+                    lines.push(line);
+                    lines.len() < limit && bytes <= PAGE_MAX_BYTES
+                });
+                if let Err(error) = read {
+                    fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
                 }
                 let full = lines.len() >= limit || bytes > PAGE_MAX_BYTES && !lines.is_empty();
                 if fault.is_some() || full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

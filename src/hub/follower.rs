@@ -48,9 +48,17 @@ pub(super) struct Follower {
 struct Taken {
     stretch: Stretch,
     operation: usize,
+    /// Which page of its notices, once one was looked at, and which of them.
+    page: Option<usize>,
     notice: usize,
     /// Whether what the operation changes about the listener was noted.
     noted: bool,
+}
+
+impl Taken {
+    fn next_operation(&mut self) {
+        (self.operation, self.page, self.notice, self.noted) = (self.operation + 1, None, 0, false);
+    }
 }
 
 /// What becomes of a notice that a subscription asks for.
@@ -150,7 +158,7 @@ impl Follower {
 
     fn give(&mut self, stretch: Stretch) {
         self.waits = false;
-        self.taken = Some(Taken { stretch, operation: 0, notice: 0, noted: false });
+        self.taken = Some(Taken { stretch, operation: 0, page: None, notice: 0, noted: false });
     }
 
     /// Its bell has rung: there may be something for it, which it must look at itself.
@@ -242,18 +250,27 @@ impl Follower {
     ) -> Option<Step> {
         let taken = self.taken.as_mut()?;
         if !operation.announced.meets(self.listener.events()) {
-            (taken.operation, taken.notice, taken.noted) = (taken.operation + 1, 0, false);
+            taken.next_operation();
             self.passed = operation.epoch();
             self.pass(Cursor::new(operation.epoch(), 0));
             return None;
         }
-        let at = taken.notice;
-        let told = operation.told(|| feed.world());
-        let Some(one) = told.get(at) else {
-            let last = told.len().saturating_sub(1) as u32;
-            (taken.operation, taken.notice, taken.noted) = (taken.operation + 1, 0, false);
+        let (at, place) = (taken.notice, self.place);
+        // Whoever has come far into it need not look at what was before.
+        let begins = || {
+            let within = place.epoch == operation.epoch();
+            if within { operation.page_after(place.index, || feed.world()) } else { 0 }
+        };
+        let number = *taken.page.get_or_insert_with(begins);
+        let Some(page) = operation.page(number, || feed.world()) else {
+            let last = operation.last_index(|| feed.world());
+            taken.next_operation();
             self.passed = operation.epoch();
             self.pass(Cursor::new(operation.epoch(), last));
+            return None;
+        };
+        let Some(one) = page.get(at) else {
+            (taken.page, taken.notice) = (Some(number + 1), 0);
             return None;
         };
         let (cursor, before) = (one.notice.cursor, self.place);
@@ -277,7 +294,7 @@ impl Follower {
         let interested =
             || self.profile.as_ref().is_some_and(|profile| feed.profiles.interested(one, profile));
         let push = Push {
-            operation: Arc::clone(operation),
+            page: Arc::clone(&page),
             at,
             labels: Arc::clone(&self.labels),
             with_unit: self.listener.subscription.include_unit,

@@ -10,7 +10,7 @@
 //! finds it by its meaning; many are entered with their words alone and embedded behind (`embed_missing`).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread;
 
@@ -18,9 +18,9 @@ use rayon::prelude::*;
 
 use super::vector_file::{Record, text_checksum};
 use super::vector_keeper::VectorKeeper;
-use crate::field::{Slot, World, document, kind};
+use crate::field::{Slot, UnitNo, World, document, kind};
 use crate::limits::{EMBEDDED_TEXT_MAX_BYTES, EMBEDDINGS_PARKED_MAX};
-use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector};
+use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector, WordDirections};
 
 /// Bytes of text followed in one turn when few units are missing.
 const STEP_BYTES: usize = 64 * 1024;
@@ -30,6 +30,8 @@ const LONG_STEP_BYTES: usize = 2 * 1024 * 1024;
 const ALONE: usize = 64;
 /// Units entered under one write lock: short enough that readers hardly wait.
 const STRIDE: usize = 32;
+/// Terms that purged units are taken out of under one write lock.
+const TERMS_STRIDE: usize = 1_024;
 /// As long as no more units than this are missing, each is embedded before it is entered.
 const EMBEDDED_AT_ONCE: usize = 512;
 /// Units embedded behind in one go.
@@ -48,6 +50,8 @@ pub(super) struct SharedIndex {
     whole: AtomicBool,
     /// What a model outside made at the doors.
     parked: Mutex<Parked>,
+    /// How many purges of the world were followed.
+    forgotten: AtomicUsize,
 }
 
 /// What whoever's turn it is works with.
@@ -72,7 +76,16 @@ impl SharedIndex {
         let crew = (0..pool.current_num_threads()).map(|_| Mutex::default()).collect();
         let follower = Follower { reader: Reader::default(), keeper, missing: VecDeque::new() };
         let (index, turn) = (RwLock::new(Index::of(meaning)), Mutex::new(follower));
-        Self { meaning, index, turn, pool, crew, whole: AtomicBool::new(false), parked: Mutex::default() }
+        Self {
+            meaning,
+            index,
+            turn,
+            pool,
+            crew,
+            whole: AtomicBool::new(false),
+            parked: Mutex::default(),
+            forgotten: AtomicUsize::new(0),
+        }
     }
 
     /// Runs `read` with an index that knows at least the committed units of `world`, if not all their vectors.
@@ -92,6 +105,26 @@ impl SharedIndex {
                 self.step(world, start, &mut turn);
             }
         }
+    }
+
+    /// Lets go of what the index and the file of vectors still know of units that are purged in this world. For the
+    /// indexer alone: nobody is shown them meanwhile, because the world says which units there are.
+    pub fn forget(&self, world: &World) {
+        let done = self.forgotten.load(Ordering::Acquire);
+        if world.purges.len() <= done {
+            return;
+        }
+        let units: Vec<UnitNo> =
+            world.purges.iter().skip(done).flat_map(|sweep| sweep.units.to_vec()).collect();
+        let mut places: Vec<u32> = units.iter().filter_map(|no| world.slot(*no).place).collect();
+        places.sort_unstable();
+        self.write().forget(&places);
+        let mut first = 0;
+        while self.write().forget_words(first, TERMS_STRIDE, &places) {
+            first += TERMS_STRIDE;
+        }
+        self.turn().keeper.erase(units.iter().map(|no| world.slot(*no).id));
+        self.forgotten.store(world.purges.len(), Ordering::Release);
     }
 
     /// From now on the newest view holds all of the log.
@@ -264,6 +297,10 @@ impl SharedIndex {
             for (place, ((slot, mut reading), kept)) in entering.by_ref().take(STRIDE) {
                 index.enter(&document(slot), kind(slot.kind), slot.task, &reading);
                 let made = reading.take_vector();
+                if slot.purged {
+                    // It says nothing, and points nowhere.
+                    continue;
+                }
                 match (kept, made) {
                     (Some(vector), _) => index.set_vector(place, &vector),
                     (None, Some(vector)) => fresh.push(record(slot, vector)),
@@ -291,19 +328,50 @@ impl SharedIndex {
         if slots.len() <= ALONE {
             return slots.iter().zip(kept).map(|both| read(reader, both)).collect();
         }
-        let shared = || {
+        self.on_crew(|| {
             let both = slots.par_iter().zip(kept).with_min_len(16);
-            self.pool.install(|| both.map(|both| read(&mut self.crew_member(), both)).collect())
-        };
+            both.map(|both| read(&mut self.crew_member(), both)).collect()
+        })
+    }
+
+    /// Runs work on the pool where many documents are read.
+    pub fn on_crew<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let shared = || self.pool.install(work);
         if rayon::current_thread_index().is_none() {
             return shared();
         }
         // A thread of another pool would, while it waits here, begin other reads of its own pool, and these would
         // wait for the turn that it holds itself. So another thread waits for it.
         thread::scope(|scope| match scope.spawn(shared).join() {
-            Ok(readings) => readings,
+            Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
         })
+    }
+
+    /// Where the texts of units point, all by the same means: as the index knows it; what it does not know yet is read
+    /// now, where that is the built-in model's to tell. Where some cannot be told, the words of all tell instead.
+    pub fn directions(&self, world: &World, units: &[UnitNo]) -> Vec<Vector> {
+        self.catch_up(world);
+        let mut known: Vec<Option<Vector>> = Vec::with_capacity(units.len());
+        for some in units.chunks(8 * STRIDE) {
+            let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+            let place = |no: &UnitNo| world.slot(*no).place;
+            known.extend(some.iter().map(|no| place(no).and_then(|place| index.direction_of(place))));
+        }
+        let doc = |no: &UnitNo| document(world.slot(*no));
+        let all = known.iter().all(Option::is_some);
+        match self.meaning {
+            _ if all => known.into_iter().flatten().collect(),
+            Meaning::BuiltIn => self.on_crew(|| {
+                let fill = |(no, known): (&UnitNo, &mut Option<Vector>)| {
+                    known.take().unwrap_or_else(|| self.crew_member().embed(&doc(no)))
+                };
+                units.par_iter().zip(known.par_iter_mut()).map(fill).collect()
+            }),
+            _ => self.on_crew(|| {
+                units.par_iter().map_init(WordDirections::default, |words, no| words.of(&doc(no))).collect()
+            }),
+        }
     }
 
     /// The reader of the pool's thread that asks.

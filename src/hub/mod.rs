@@ -27,6 +27,7 @@ mod index;
 mod listening;
 pub mod metrics;
 mod outbox;
+mod plans;
 mod profiles;
 mod push;
 mod reads;

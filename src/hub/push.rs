@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::told::{Committed, Told};
+use super::told::{Page, Told};
 use crate::field::{Concern, Listener};
 use crate::protocol::{Cursor, PROTOCOL, VERSION};
 
@@ -25,7 +25,8 @@ impl Labels {
 
 /// A notification for one reader. Cheap to make; its text is put together when it is sent.
 pub struct Push {
-    pub(super) operation: Arc<Committed>,
+    /// The notices among which is the one that it tells, at this place.
+    pub(super) page: Page,
     pub(super) at: usize,
     pub(super) labels: Arc<Labels>,
     pub(super) with_unit: bool,
@@ -46,8 +47,7 @@ const AROUND_BYTES: usize = 320;
 
 impl Push {
     fn told(&self) -> &Told {
-        // It was made when this push was.
-        &self.operation.told(crate::field::World::default)[self.at]
+        &self.page[self.at]
     }
 
     /// Where to resume after it.

@@ -6,12 +6,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc::WeakSender;
+use tokio::sync::mpsc::{Sender, WeakSender};
 use tokio::sync::oneshot;
 
 use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
 use super::index::SharedIndex;
+use super::plans::preview;
 use super::waiting::{Computation, Then};
 use crate::field::{
     Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, subscriptions,
@@ -81,8 +82,8 @@ impl Reads {
     pub fn spawn(self: &Arc<Self>, then: Then, to: oneshot::Sender<Answer>) {
         let reads = Arc::clone(self);
         self.pool.spawn(move || {
-            // Whoever asked may have gone; then there is nothing to compute.
-            if to.is_closed() {
+            // Whoever asked may have gone; then there is nothing to compute. A COMPACT is done all the same.
+            if to.is_closed() && !matches!(then, Then::Prepare(_)) {
                 return;
             }
             match then {
@@ -90,6 +91,7 @@ impl Reads {
                 Then::Recall { epoch } => {
                     let _ = to.send(Answer { epoch, outcome: reads.recall(epoch) });
                 }
+                Then::Prepare(planning) => reads.prepare(*planning, to),
                 Then::Answer(answer) => drop(to.send(answer)),
             }
         });
@@ -101,7 +103,7 @@ impl Reads {
         let (outcome, shown) = self.compute(&read, &world, &index);
         let answer = Answer { epoch: read.epoch, outcome };
         let shown = shown.filter(|_| self.policy.audit_reads && answer.outcome.is_ok());
-        let (Some(shown), Some(actor)) = (shown, self.actor.upgrade()) else {
+        let (Some(shown), Some(actor)) = (shown, self.actor()) else {
             let _ = to.send(answer);
             return;
         };
@@ -127,6 +129,9 @@ impl Reads {
                 return (payload(&answer), Some(answer.ids()));
             }
             Query::Detect(request) => detect(world, request).and_then(|answer| payload(&answer)),
+            Query::Compact(preparation) => {
+                preview(preparation, world, index).and_then(|answer| payload(&answer))
+            }
             Query::Subscriptions => payload(&subscriptions(world, read.asker)),
             Query::Replay(request) => self
                 .with_reader(|reader| {
@@ -150,6 +155,11 @@ impl Reads {
                 what: "the entry or its reply is missing".into(),
             })
         })
+    }
+
+    /// The way back to the actor, while it is there.
+    pub(super) fn actor(&self) -> Option<Sender<Call>> {
+        self.actor.upgrade()
     }
 
     /// Lends a connection to the log, waiting until one is free.

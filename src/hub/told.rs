@@ -1,10 +1,17 @@
 //! A durable operation as followers see it: its notices made once, each written once for everybody.
+//!
+//! A COMPACT may archive a million units, and each gives notice. These are made page by page as followers come by, and
+//! only a few pages are kept: whoever needs an older one makes it again, from the entry and the world, the same.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 
-use crate::field::{Entry, Notice, Subject, World, announced, document_of, kind, notices};
+use crate::field::{
+    Entry, Notice, Subject, World, announced, archived, archived_places, document_of, kind, notices,
+};
+use crate::limits::{NOTICE_PAGE_PLACES, NOTICE_PAGES_MAX};
 use crate::protocol::{ConflictId, EventName, EventSet, MemoryType, ShownUnit, UnitId};
 use crate::relevance::Portrait;
 
@@ -15,23 +22,82 @@ pub(super) struct Committed {
     pub origin: Option<u64>,
     /// The names of its notices: most followers pass most operations by.
     pub announced: EventSet,
-    told: OnceLock<Box<[Told]>>,
+    first: OnceLock<First>,
+    /// How many units it archived.
+    archived: u32,
+    /// Pages of their notices, the one used last at the end.
+    pages: Mutex<VecDeque<(usize, Page)>>,
+}
+
+/// Some notices of an operation, in order.
+pub(super) type Page = Arc<[Told]>;
+
+/// An operation's notices but for those of archived units.
+struct First {
+    told: Page,
+    /// How many places they take: one whose subject is purged stays empty.
+    places: u32,
 }
 
 impl Committed {
     pub fn new(entry: Arc<Entry>, origin: Option<u64>) -> Self {
-        let announced = announced(&entry);
-        Self { entry, origin, announced, told: OnceLock::new() }
+        let (announced, archived) = (announced(&entry), archived_places(&entry));
+        Self { entry, origin, announced, first: OnceLock::new(), archived, pages: Mutex::default() }
     }
 
     pub fn epoch(&self) -> u64 {
         self.entry.epoch
     }
 
-    /// Its notices; `world` is any state that has applied it.
-    pub fn told(&self, world: impl FnOnce() -> World) -> &[Told] {
-        let make = || notices(&world(), &self.entry).into_iter().map(Told::new).collect();
-        self.told.get_or_init(make)
+    fn first(&self, world: impl FnOnce() -> World) -> &First {
+        self.first.get_or_init(|| {
+            let notices = notices(&world(), &self.entry);
+            First { told: notices.told.into_iter().map(Told::new).collect(), places: notices.places }
+        })
+    }
+
+    /// Its notices but for those of archived units; `world` is any state that has applied it.
+    pub fn told(&self, world: impl FnOnce() -> World) -> &Page {
+        &self.first(world).told
+    }
+
+    /// The index of the last place that its notices take; 0 where there is none.
+    pub fn last_index(&self, world: impl FnOnce() -> World) -> u32 {
+        (self.first(world).places + self.archived).saturating_sub(1)
+    }
+
+    /// The notices by pages, of which none need be empty: `None` behind the last.
+    pub fn page(&self, number: usize, world: impl Fn() -> World) -> Option<Page> {
+        let Some(behind) = number.checked_sub(1) else { return Some(Arc::clone(self.told(world))) };
+        let start = u32::try_from(behind).ok()?.checked_mul(NOTICE_PAGE_PLACES)?;
+        if start >= self.archived {
+            return None;
+        }
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = pages.iter().position(|(known, _)| *known == number).and_then(|at| pages.remove(at));
+        let page = known.map_or_else(
+            || {
+                let world = world();
+                let places = self.first(|| world.clone()).places;
+                let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
+                archived(&world, &self.entry, places, some).into_iter().map(Told::new).collect()
+            },
+            |(_, page)| page,
+        );
+        pages.push_back((number, Arc::clone(&page)));
+        if pages.len() > NOTICE_PAGES_MAX {
+            pages.pop_front();
+        }
+        Some(page)
+    }
+
+    /// The page that has what comes after a place of this operation.
+    pub fn page_after(&self, index: u32, world: impl FnOnce() -> World) -> usize {
+        let places = self.first(world).places;
+        index
+            .saturating_add(1)
+            .checked_sub(places)
+            .map_or(0, |behind| 1 + (behind / NOTICE_PAGE_PLACES) as usize)
     }
 }
 

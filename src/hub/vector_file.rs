@@ -8,6 +8,7 @@
 //!
 //! One thread of its own writes (`spawn_writer`); it is handed what the index has taken in and holds up nobody.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -78,6 +79,18 @@ pub(super) struct Record {
     /// See [`text_checksum`].
     pub text: u32,
     pub vector: Vector,
+}
+
+impl Record {
+    /// What stands in the place of a record that was taken out.
+    fn erased(dimensions: usize) -> Self {
+        Self { unit: UnitId::new(0, 0), text: 0, vector: Vector::nowhere(dimensions) }
+    }
+
+    /// Whether it was taken out.
+    pub fn is_erased(&self) -> bool {
+        self.unit.epoch == 0
+    }
 }
 
 /// Writes a block: how many records, the records, a checksum of both.
@@ -165,6 +178,8 @@ pub(super) enum Job {
     Begin { belonging: Belonging, keep: u64 },
     /// Write these.
     Append(Vec<Record>),
+    /// Take the records of these units out: they are purged.
+    Erase(Vec<UnitId>),
 }
 
 /// Starts the thread that writes a Field's file. It ends when the sender is dropped.
@@ -178,14 +193,18 @@ pub(super) fn spawn_writer(
 }
 
 fn write_all(path: &Path, jobs: &Receiver<Job>) {
-    let mut open: Option<(File, usize)> = None;
+    let mut open: Option<(File, Belonging)> = None;
     while let Ok(job) = jobs.recv() {
         let outcome = match job {
             Job::Begin { belonging, keep } => begin(path, &belonging, keep).map(|file| {
-                open = Some((file, belonging.dimensions));
+                open = Some((file, belonging));
             }),
+            Job::Erase(units) => match &mut open {
+                Some((file, belonging)) => erase(path, file, belonging, &units.into_iter().collect()),
+                None => Ok(()),
+            },
             Job::Append(records) => match &mut open {
-                Some((file, dimensions)) => records
+                Some((file, Belonging { dimensions, .. })) => records
                     .chunks(VECTOR_BLOCK_RECORDS_MAX)
                     .try_for_each(|records| file.write_all(&block(records, *dimensions))),
                 None => Ok(()),
@@ -197,6 +216,26 @@ fn write_all(path: &Path, jobs: &Receiver<Job>) {
             tracing::warn!(path = %path.display(), %error, "vectors are not kept; the next start makes them anew");
         }
     }
+}
+
+/// Writes the blocks anew that hold records of these units, in their places, without them.
+fn erase(path: &Path, file: &mut File, belonging: &Belonging, units: &HashSet<UnitId>) -> io::Result<()> {
+    let Some(mut reader) = VectorReader::open(path, belonging) else { return Ok(()) };
+    let mut from = reader.good();
+    while let Some(mut records) = reader.next_block() {
+        let mut found = false;
+        for record in records.iter_mut().filter(|record| units.contains(&record.unit)) {
+            *record = Record::erased(belonging.dimensions);
+            found = true;
+        }
+        if found {
+            file.seek(SeekFrom::Start(from))?;
+            file.write_all(&block(&records, belonging.dimensions))?;
+        }
+        from = reader.good();
+    }
+    file.seek(SeekFrom::End(0))?;
+    Ok(())
 }
 
 fn begin(path: &Path, belonging: &Belonging, keep: u64) -> io::Result<File> {

@@ -1,6 +1,6 @@
 //! Between the index and the file of vectors: gives what the file has, has written what it lacks.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
@@ -20,6 +20,8 @@ pub(super) struct VectorKeeper {
     jobs: Option<SyncSender<Job>>,
     /// Records that wait: for the file to be read to its end, then for a block of them.
     held: Vec<Record>,
+    /// Units whose records are to be taken out of the file, once it is written.
+    erased: Vec<UnitId>,
 }
 
 enum Stage {
@@ -34,7 +36,7 @@ enum Stage {
 impl VectorKeeper {
     /// Keeps nothing.
     pub fn none() -> Self {
-        Self { stage: Stage::Writing, jobs: None, held: Vec::new() }
+        Self { stage: Stage::Writing, jobs: None, held: Vec::new(), erased: Vec::new() }
     }
 
     /// Keeps vectors of a model in a file, written by whoever takes these jobs.
@@ -46,7 +48,7 @@ impl VectorKeeper {
         jobs: SyncSender<Job>,
     ) -> Self {
         let stage = Stage::Unopened { path, model: model.to_owned(), dimensions, identify };
-        Self { stage, jobs: Some(jobs), held: Vec::new() }
+        Self { stage, jobs: Some(jobs), held: Vec::new(), erased: Vec::new() }
     }
 
     /// The vector of the unit that is entered next. Records of units that were entered before without one are put
@@ -55,6 +57,10 @@ impl VectorKeeper {
         self.open();
         loop {
             let record = self.next()?;
+            if record.unit == slot.id && slot.purged {
+                // It is erased before long.
+                return None;
+            }
             if record.unit == slot.id {
                 if record.text == text_checksum(&document(slot)) {
                     return Some(record.vector);
@@ -110,6 +116,20 @@ impl VectorKeeper {
         }
     }
 
+    /// Has the records of units, which are purged, taken out of the file.
+    pub fn erase(&mut self, units: impl Iterator<Item = UnitId>) {
+        if self.jobs.is_none() {
+            return;
+        }
+        self.open();
+        self.erased.extend(units);
+        let erased: HashSet<UnitId> = self.erased.iter().copied().collect();
+        self.held.retain(|record| !erased.contains(&record.unit));
+        if matches!(self.stage, Stage::Writing) {
+            self.flush();
+        }
+    }
+
     /// Nothing is read or kept any more.
     pub fn give_up(&mut self) {
         *self = Self::none();
@@ -140,9 +160,15 @@ impl VectorKeeper {
     /// The next record; at the end of the file, writing begins.
     fn next(&mut self) -> Option<Record> {
         let Stage::Reading { reader, ahead, from, .. } = &mut self.stage else { return None };
-        if ahead.is_empty() {
+        while ahead.is_empty() {
             *from = reader.good();
-            ahead.extend(reader.next_block().unwrap_or_default());
+            ahead.extend(
+                reader.next_block().unwrap_or_default().into_iter().filter(|record| !record.is_erased()),
+            );
+            if !ahead.is_empty() || reader.good() == *from {
+                break;
+            }
+            // All of that block was erased.
         }
         let next = ahead.pop_front();
         if next.is_none() {
@@ -172,6 +198,10 @@ impl VectorKeeper {
     }
 
     fn flush(&mut self) {
+        if !self.erased.is_empty() {
+            let erased = std::mem::take(&mut self.erased);
+            self.send(Job::Erase(erased));
+        }
         if !self.held.is_empty() {
             let records = std::mem::take(&mut self.held);
             self.send(Job::Append(records));
@@ -189,11 +219,12 @@ impl VectorKeeper {
                     self.held.truncate(VECTOR_BLOCK_RECORDS_MAX);
                 }
             }
+            Err(TrySendError::Full(Job::Erase(units))) => self.erased = units,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.jobs = None,
         }
     }
 }
 
 fn place_of(world: &World, unit: UnitId) -> Option<u32> {
-    world.find(unit).and_then(|no| world.slot(no).place)
+    world.find_ever(unit).and_then(|no| world.slot(no).place)
 }

@@ -46,6 +46,7 @@ impl View {
         } else {
             self.frame.index.catch_up(&self.world);
         }
+        self.frame.index.forget(&self.world);
     }
 
     /// Embeds some units that are still without a vector; whether there may be more.

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::answer::Answer;
 use super::index::SharedIndex;
+use super::plans::Planning;
 use super::reads::Begun;
 use crate::field::{Read, State, World};
 use crate::protocol::{ErrorCode, Refusal};
@@ -22,6 +23,8 @@ pub(super) enum Then {
     Answer(Answer),
     /// Compute a read.
     Compute(Box<Computation>),
+    /// Work out the plan of a COMPACT.
+    Prepare(Box<Planning>),
     /// Give the first answer of a repeated message, from the log entry of this epoch.
     Recall { epoch: u64 },
 }
@@ -83,6 +86,11 @@ impl Queue {
             let stands = match &mut waiting.then {
                 Then::Answer(_) => false,
                 Then::Recall { epoch } => *epoch <= state.world.last_epoch,
+                // It has changed nothing yet, and is decided once it is planned.
+                Then::Prepare(planning) => {
+                    planning.world = state.world.clone();
+                    true
+                }
                 Then::Compute(computation) => {
                     let asker = state.world.agents.get(computation.read.asker as usize);
                     let stands = asker.is_some_and(|record| record.is_active()) && state.clock < reserved;

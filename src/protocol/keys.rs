@@ -32,6 +32,11 @@ impl Keys {
         self.map.remove(key).filter(|value| !value.is_null())
     }
 
+    /// The full name of a key that nobody took, if there is one; of a long one its beginning.
+    pub fn left_over(&self) -> Option<String> {
+        self.map.keys().next().map(|key| self.name(&key.chars().take(60).collect::<String>()))
+    }
+
     fn wrong(&self, key: &str, expected: &str) -> Refusal {
         let name = self.name(key);
         Refusal::invalid(&name, format!("{name} is not {expected}."), format!("Send {name} as {expected}."))

@@ -6,6 +6,7 @@
 
 mod agent;
 mod answers;
+mod compact;
 mod conflict;
 mod envelope;
 mod error;
@@ -24,6 +25,7 @@ pub use answers::{
     Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
     SideEffects, Warning,
 };
+pub use compact::{CompactFilter, CompactRequest, CompactStrategy, Compacted};
 pub use conflict::{
     Ballot, Conflict, ConflictStatus, ConflictType, DetectedBy, MergeRequest, Resolution, Strategy,
 };

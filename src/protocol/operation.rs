@@ -76,7 +76,7 @@ impl Operation {
     }
 
     /// Whether it only looks. Reads are stamped and ordered like everything else, but are neither
-    /// remembered nor logged. (Of SUBSCRIBE, only `list` does: see [`super::Request::is_read`].)
+    /// remembered nor logged. (Of SUBSCRIBE, only `list` does, of COMPACT only a preview: see [`super::Request::is_read`].)
     pub const fn is_read(self) -> bool {
         matches!(self, Self::Attune | Self::Detect | Self::Replay)
     }
@@ -89,8 +89,8 @@ impl Operation {
             // Extension operations are served at every level (section 12, order of rules).
             Self::Retract | Self::Commit | Self::Discard => Some(0),
             Self::Deregister | Self::Detect | Self::Replay => Some(1),
-            Self::Merge | Self::Subscribe => Some(2),
-            Self::Compact | Self::Coordinate | Self::Handoff | Self::Session => None,
+            Self::Merge | Self::Subscribe | Self::Compact => Some(2),
+            Self::Coordinate | Self::Handoff | Self::Session => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::answers::Limits;
+use super::compact::CompactRequest;
 use super::conflict::{ConflictStatus, ConflictType, MergeRequest};
 use super::error::{ErrorCode, Refusal};
 use super::keys::{Keys, excerpt};
@@ -31,6 +32,7 @@ pub enum Request {
     Retract(GiveUpRequest),
     Commit(Box<CommitRequest>),
     Discard(GiveUpRequest),
+    Compact(Box<CompactRequest>),
 }
 
 /// REGISTER.
@@ -130,6 +132,7 @@ impl Request {
         match self {
             Self::Attune(_) | Self::Detect(_) | Self::Replay(_) => true,
             Self::Subscribe(request) => request.is_read(),
+            Self::Compact(request) => request.dry_run,
             _ => false,
         }
     }
@@ -161,7 +164,8 @@ impl Request {
             Operation::Retract => Self::Retract(give_up(&mut keys)?),
             Operation::Discard => Self::Discard(give_up(&mut keys)?),
             Operation::Commit => Self::Commit(Box::new(commit(&mut keys, limits, level)?)),
-            Operation::Compact | Operation::Coordinate | Operation::Handoff | Operation::Session => {
+            Operation::Compact => Self::Compact(Box::new(CompactRequest::read(&mut keys, level)?)),
+            Operation::Coordinate | Operation::Handoff | Operation::Session => {
                 return Err(unsupported(operation, level));
             }
         })

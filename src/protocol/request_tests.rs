@@ -235,7 +235,7 @@ fn replay_detect_and_the_extension_operations_name_what_is_wrong() {
 
 #[test]
 fn what_is_not_served_is_said_plainly() {
-    for operation in [Operation::Compact, Operation::Coordinate, Operation::Handoff] {
+    for operation in [Operation::Session, Operation::Coordinate, Operation::Handoff] {
         assert_eq!(refusal(operation, json!({})).0, ErrorCode::UnsupportedOperation);
     }
     for mode in ["check", "scan"] {

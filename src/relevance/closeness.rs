@@ -18,7 +18,8 @@ pub(super) enum Words {
     /// By document before the horizon.
     All(Vec<f32>),
     /// As they are asked for: less work for a few documents of many.
-    Single(Norms),
+    /// Not of those that are put away, before the second.
+    Single(Norms, u32),
 }
 
 impl Words {
@@ -26,7 +27,8 @@ impl Words {
     pub fn of(&self, index: &Index, query: &Query, document: u32) -> f32 {
         match self {
             Self::All(matches) => matches.get(document as usize).copied().unwrap_or(0.0),
-            Self::Single(norms) => index.match_of(query, norms, document),
+            Self::Single(_, warm) if document < *warm => 0.0,
+            Self::Single(norms, _) => index.match_of(query, norms, document),
         }
     }
 
@@ -34,7 +36,7 @@ impl Words {
     fn most(&self) -> f32 {
         match self {
             Self::All(matches) => matches.iter().fold(0.0, |most, found| most.max(*found)),
-            Self::Single(_) => weights::K1 + 2.0,
+            Self::Single(..) => weights::K1 + 2.0,
         }
     }
 }
@@ -336,6 +338,7 @@ mod tests {
             interests: vec![],
             now: 1_000,
             horizon: u32::MAX,
+            warm: 0,
             recency_weight: None,
             meaning: true,
             direction: None,

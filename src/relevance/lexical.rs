@@ -218,6 +218,35 @@ impl Index {
         self.vectors.points(document)
     }
 
+    /// Where a document points, if that is known.
+    #[must_use]
+    pub fn direction_of(&self, document: u32) -> Option<Vector> {
+        self.vectors.get(document)
+    }
+
+    /// Lets go of what documents said, which stand in order, each once: of where they point and how long they were.
+    /// Their words go by [`Index::forget_words`].
+    pub fn forget(&mut self, documents: &[u32]) {
+        for document in documents {
+            let at = *document as usize;
+            if at >= self.lengths.len() {
+                break;
+            }
+            let length = u64::from(std::mem::take(&mut self.lengths[at]));
+            self.length_sum -= length;
+            self.length_sums.iter_mut().skip(at / LENGTH_BLOCK + 1).for_each(|sum| *sum -= length);
+            self.vectors.clear(*document);
+        }
+    }
+
+    /// Takes documents, which stand in order, out of the postings of some terms, `count` of them from `first` on.
+    /// Whether there are more terms.
+    pub fn forget_words(&mut self, first: usize, count: usize, documents: &[u32]) -> bool {
+        let end = self.postings.len().min(first + count);
+        self.postings[first.min(end)..end].iter_mut().for_each(|postings| postings.forget(documents));
+        end < self.postings.len()
+    }
+
     /// Notes where a document points; for one that is not there yet it waits until it is. A direction of other
     /// dimensions than the index's is not taken.
     pub fn set_vector(&mut self, document: u32, vector: &Vector) {
@@ -354,14 +383,16 @@ impl Index {
         self.lexicon.find(word)
     }
 
-    /// How well each document before the horizon meets the query: 0 is not at all, 1 is every word once in a
+    /// How well each document before the horizon meets the query, but for those before `warm`: 0 is not at all, 1 is every word once in a
     /// document of average length; at most `K1 + 1` times a little more.
-    pub(super) fn matches(&self, query: &Query, horizon: u32) -> Vec<f32> {
+    pub(super) fn matches(&self, query: &Query, warm: u32, horizon: u32) -> Vec<f32> {
         let mut sums = vec![0.0f32; horizon as usize];
         let norms = Norms::new(self, horizon);
         for term in &query.terms {
             let weight = query.weight(term);
-            for posting in &self.postings[term.term as usize].list()[..term.documents] {
+            let list = &self.postings[term.term as usize].list()[..term.documents];
+            let cold = if warm == 0 { 0 } else { list.partition_point(|posting| posting.document() < warm) };
+            for posting in &list[cold..] {
                 let document = posting.document() as usize;
                 sums[document] += weight * norms.of(*posting, self.lengths[document]);
             }
@@ -425,7 +456,7 @@ mod tests {
         for content in contents {
             index.push(&document(content));
         }
-        index.matches(&Query::new(&index, [need], index.len()), index.len())
+        index.matches(&Query::new(&index, [need], index.len()), 0, index.len())
     }
 
     #[test]
@@ -451,7 +482,7 @@ mod tests {
         });
         for need in ["one", "two", "price", "large", "researcher-01", "markets", "analyst", "market_analyst"]
         {
-            let found = index.matches(&Query::new(&index, [need], 2), 2);
+            let found = index.matches(&Query::new(&index, [need], 2), 0, 2);
             let own = usize::from(need != "one");
             assert!(found[own] > 0.0 && found[1 - own] == 0.0, "{need} {found:?}");
         }

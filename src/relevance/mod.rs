@@ -18,6 +18,7 @@
 //! - `diversity`: damping by author, and the best of all;
 //! - `reason`: the score in words;
 //! - `summarize`: a text's most informative sentences for a need; `budget`: what a text costs in tokens;
+//! - `groups`, `condense`: many documents sorted into groups, and the texts of one made into a paragraph;
 //! - `contradict`: whether two texts contradict each other, and in what;
 //! - `affinity`: how much a unit matters to a listener, judged by the two of them alone, for notifications.
 //!
@@ -41,10 +42,12 @@
 mod affinity;
 mod budget;
 mod closeness;
+mod condense;
 mod contradict;
 mod diversity;
 mod embed;
 mod fold;
+mod groups;
 mod lexical;
 mod lexicon;
 mod postings;
@@ -64,7 +67,9 @@ mod words;
 
 pub use affinity::{Portrait, Profile};
 pub use budget::{Budget, Tokens};
+pub use condense::{Condenser, Quote};
 pub use contradict::{Claims, Clash, Grounds, clash};
+pub use groups::{Grouped, WordDirections, groups, nearest};
 pub use lexical::{Document, Index, Meaning};
 pub use reading::{Reader, Reading};
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, Ranking, Serves, rank};

@@ -46,6 +46,17 @@ impl Postings {
         self.list.push(Posting(document << 5 | frequency.min(Posting::FREQUENCY)));
     }
 
+    /// Takes documents out, which stand in order. What is left keeps its order; the last document stays the bound.
+    pub fn forget(&mut self, documents: &[u32]) {
+        let (Some(first), Some(last)) = (documents.first(), documents.last()) else { return };
+        let from = self.list.partition_point(|posting| posting.document() < *first);
+        let is_touched = self.list.get(from).is_some_and(|posting| posting.document() <= *last);
+        if is_touched {
+            self.list.retain(|posting| documents.binary_search(&posting.document()).is_err());
+            self.list.shrink_to_fit();
+        }
+    }
+
     /// The postings of documents before the horizon.
     pub fn before(&self, horizon: u32) -> &[Posting] {
         if self.last < horizon {

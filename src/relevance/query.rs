@@ -244,7 +244,7 @@ mod tests {
         let index = index(&["market growth", "other", "third"]);
         let plain = Query::new(&index, ["market growth"], 3);
         let strange = Query::new(&index, ["market growth zyxx zyxy"], 3);
-        assert!(index.matches(&strange, 3)[0] < index.matches(&plain, 3)[0]);
+        assert!(index.matches(&strange, 0, 3)[0] < index.matches(&plain, 0, 3)[0]);
         assert!(Query::new(&index, ["...", ""], 3).is_empty());
         assert!(!Query::new(&index, ["zyxx"], 3).is_empty());
     }

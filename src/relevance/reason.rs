@@ -152,6 +152,7 @@ mod tests {
             interests,
             now: 100,
             horizon: 3,
+            warm: 0,
             recency_weight: None,
             meaning: false,
             direction: None,

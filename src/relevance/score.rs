@@ -84,6 +84,8 @@ pub struct Need<'a> {
     pub now: u64,
     /// Only documents with a smaller number exist for this request.
     pub horizon: u32,
+    /// Documents with a smaller number are put away: their words are not looked for.
+    pub warm: u32,
     /// Part of recency in the score, 0..=1; `None` is the usual part.
     pub recency_weight: Option<f32>,
     /// Whether meaning counts, and what was said next to what is close, or words alone.
@@ -250,8 +252,8 @@ impl<'a> View<'a> {
             None => index.direction(need.texts(hint.is_some())),
         });
         let words = match all {
-            true => Words::All(index.matches(query, horizon)),
-            false => Words::Single(Norms::new(index, horizon)),
+            true => Words::All(index.matches(query, need.warm, horizon)),
+            false => Words::Single(Norms::new(index, horizon), need.warm),
         };
         Self {
             index,
@@ -276,8 +278,8 @@ impl<'a> View<'a> {
             None => self.closeness.measure_all(index, query),
         }
         self.profile_words = self.hint.as_ref().map(|_| match few {
-            true => Words::Single(Norms::new(index, self.horizon)),
-            false => Words::All(index.matches(&self.profile, self.horizon)),
+            true => Words::Single(Norms::new(index, self.horizon), self.need.warm),
+            false => Words::All(index.matches(&self.profile, self.need.warm, self.horizon)),
         });
     }
 

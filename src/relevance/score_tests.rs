@@ -29,6 +29,7 @@ fn need<'a>(hint: Option<&'a str>) -> Need<'a> {
         interests: vec![],
         now: 1_000,
         horizon: u32::MAX,
+        warm: 0,
         recency_weight: None,
         meaning: false,
         direction: None,

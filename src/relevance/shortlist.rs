@@ -35,6 +35,12 @@ pub trait Pool {
     fn count(&self, horizon: u32) -> usize {
         self.all().filter(|candidate| candidate.number < horizon).count()
     }
+    /// Whether none of so many documents in a row can be a candidate, where that is known without asking each: then
+    /// they are not even estimated. It may say no of some.
+    fn is_cold(&self, first: u32, count: usize) -> bool {
+        let _ = (first, count);
+        false
+    }
     /// The tasks whose units serve the asker, as the index numbers them. It must agree with what candidates serve.
     fn tasks(&self) -> Vec<(NonZeroU32, Serves)> {
         Vec::new()
@@ -207,6 +213,10 @@ fn estimates(
         let newest = block_first + NEWEST >= horizon;
         // Of the newest each one's age counts; so they are blocks of one.
         let count = if newest { 1 } else { (horizon - NEWEST - block_first).min(BLOCK as u32) as usize };
+        if pool.is_cold(block_first, count) {
+            block_first += count as u32;
+            continue;
+        }
         let (apart, scores, rests) = (&mut apart[..count], &mut scores[..count], &mut rests[..count]);
         if let Some(asked) = view.closeness.asked() {
             vectors.signs_apart(asked, block_first, apart);
@@ -361,7 +371,7 @@ fn measured(view: &View<'_>, mut guesses: Vec<Guess>) -> Vec<Guess> {
     for (guess, near) in guesses.iter_mut().zip(near) {
         let lexical = match view.closeness.words() {
             Words::All(matches) => matches[guess.document as usize],
-            Words::Single(_) => 0.0,
+            Words::Single(..) => 0.0,
         };
         guess.close = view.closeness.estimate(lexical, near) * view.weights.closeness;
         guess.score = guess.close + guess.rest;

@@ -82,6 +82,7 @@ fn need<'a>(hint: Option<&'a str>, take: usize) -> Need<'a> {
         interests: vec![],
         now: u64::from(MANY) + 10,
         horizon: u32::MAX,
+        warm: 0,
         recency_weight: None,
         meaning: true,
         direction: None,

@@ -61,7 +61,7 @@ impl Summarizer {
 }
 
 /// The beginning of a text up to a word's end, with an ellipsis, at most `most` characters.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     let end = text.char_indices().nth(most.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
     let whole_words = text[..end].rfind(char::is_whitespace).filter(|at| *at > end / 2).unwrap_or(end);
     format!("{}…", text[..whole_words].trim_end())

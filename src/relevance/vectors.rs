@@ -137,10 +137,24 @@ impl Vectors {
         write_signs(vector.steps.iter().map(|step| *step > 0), own);
     }
 
+    /// Lets go of where a document points.
+    pub fn clear(&mut self, document: u32) {
+        if self.row(document).is_some() {
+            self.set(document, &Vector::nowhere(self.dimensions));
+        }
+    }
+
     /// Whether a document points anywhere.
     pub fn points(&self, document: u32) -> bool {
         let scale = self.row(document).and_then(|row| row.first_chunk::<SCALE>());
         scale.is_some_and(|scale| scale.iter().any(|byte| *byte != 0))
+    }
+
+    /// Where a document points, if it points anywhere.
+    pub fn get(&self, document: u32) -> Option<Vector> {
+        let row = self.row(document).filter(|_| self.points(document))?;
+        let (scale, steps) = row.split_first_chunk::<SCALE>()?;
+        Some(Vector { scale: f32::from_le_bytes(scale.map(i8::cast_unsigned)), steps: steps.into() })
     }
 
     /// How near a document points to what is asked: their cosine, 0 where they point apart or nowhere.

@@ -144,6 +144,7 @@ fn nearest(index: &Index, text: &str, number: u32, take: usize) -> Vec<u32> {
         interests: Vec::new(),
         now: 0,
         horizon: number,
+        warm: 0,
         recency_weight: Some(0.0),
         meaning: true,
         direction: None,

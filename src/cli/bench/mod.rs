@@ -1,10 +1,11 @@
 //! `akashik bench`: measures a running hub from outside, over WebSockets, and the noticing of contradictions alone.
 //!
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
-//! writes), `record`, `attune` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what the kernel
+//! writes), `record`, `attune`, `compact` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what the kernel
 //! says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`.
 
 mod attune;
+mod compact;
 mod contradictions;
 mod ear;
 mod fanout;
@@ -27,6 +28,8 @@ pub(super) enum Bench {
     Record(record::Record),
     /// How long ATTUNE takes, alone or beside writers
     Attune(attune::Attune),
+    /// How long COMPACT takes, and what it costs those who operate meanwhile
+    Compact(compact::Compact),
     /// How fast what is recorded reaches many who listen
     Fanout(fanout::Fanout),
     /// How well contradictions in text are noticed; needs no hub
@@ -39,6 +42,7 @@ impl Bench {
         match self {
             Self::Record(bench) => bench.run(),
             Self::Attune(bench) => bench.run(),
+            Self::Compact(bench) => bench.run(),
             Self::Fanout(bench) => bench.run(),
             Self::Contradictions(bench) => bench.run(),
         }

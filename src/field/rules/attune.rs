@@ -48,12 +48,13 @@ pub fn select(
         need.context = context(world, asker, choice.task.as_ref());
     }
     need.horizon = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+    need.warm = if request.scope.include_archived { 0 } else { world.cold.prefix() };
     let committed = choose(index, &need, &choice);
     let of_place = |ranked: Ranked| (world.timeline[ranked.number as usize].1, ranked);
     let chosen = committed.best.into_iter().map(of_place).collect();
     let mut selection = Selection { chosen, available: committed.available, unembedded };
     let built_in = policy.meaning && *embedded == Embedded::Unasked;
-    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), ..need }, built_in);
+    choice.add_drafts(&mut selection, Need { web: None, context: Vec::new(), warm: 0, ..need }, built_in);
     selection
 }
 
@@ -110,6 +111,7 @@ impl<'a> Choice<'a> {
             interests: interests.iter().map(AsRef::as_ref).collect(),
             now: epoch,
             horizon: 0,
+            warm: 0,
             recency_weight: extended.recency_weight.map(|weight| weight as f32),
             meaning: self.policy.meaning,
             direction: None,
@@ -126,15 +128,19 @@ impl<'a> Choice<'a> {
     fn wants_all_live(&self) -> bool {
         let scope = &self.request.scope;
         self.request.since_epoch.is_none_or(|since| since == 0)
-            && (scope.include_archived || self.world.archived == 0)
             && scope.types.is_empty()
             && scope.extended.temporal_layers.is_empty()
             && scope.session_id.is_none()
     }
 
-    fn committed(&self, slot: &Slot) -> Option<Candidate> {
-        let number = slot.place.filter(|_| self.wants(slot))?;
+    fn committed(&self, no: UnitNo, slot: &Slot) -> Option<Candidate> {
+        let number = slot.place.filter(|_| self.wants(slot) && !self.is_put_away(no))?;
         Some(self.known(number, slot))
+    }
+
+    /// Whether a unit is archived and archived ones are not asked for.
+    fn is_put_away(&self, no: UnitNo) -> bool {
+        !self.request.scope.include_archived && self.world.is_archived(no)
     }
 
     fn known(&self, number: u32, slot: &Slot) -> Candidate {
@@ -189,7 +195,7 @@ impl<'a> Choice<'a> {
             status => status.is_live() && (!own || scope.include_own),
         };
         wanted
-            && (!slot.archived || scope.include_archived)
+            && !slot.purged
             && (scope.types.is_empty() || scope.types.contains(&slot.kind))
             && (layers.is_empty() || layers.contains(&TemporalLayer::of(slot.kind)))
             && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
@@ -206,15 +212,16 @@ impl Pool for Choice<'_> {
 
     fn candidate(&self, document: u32) -> Option<Candidate> {
         let (_, no) = self.world.timeline.get(document as usize)?;
-        self.committed(self.world.slot(*no))
+        self.committed(*no, self.world.slot(*no))
     }
 
     fn all(&self) -> impl Iterator<Item = Candidate> {
         let (world, first) = (self.world, self.first());
         // Where all are asked, in the order in which they lie in memory.
-        let whole = (first == 0).then(|| world.units.iter()).into_iter().flatten();
+        let whole = (first == 0).then(|| (0..).zip(world.units.iter())).into_iter().flatten();
         let polled = (first > 0).then(|| world.timeline.skip(first as usize)).into_iter().flatten();
-        whole.chain(polled.map(|(_, no)| world.slot(no))).filter_map(|slot| self.committed(slot))
+        let polled = polled.map(|(_, no)| (no, world.slot(no)));
+        whole.chain(polled).filter_map(|(no, slot)| self.committed(no, slot))
     }
 
     fn epoch(&self, document: u32) -> u64 {
@@ -229,8 +236,18 @@ impl Pool for Choice<'_> {
         }
         let live = UnitStatus::ALL.iter().filter(|status| status.is_live());
         let live: u64 = live.map(|status| world.count(*status)).sum();
-        let own = if self.request.scope.include_own { 0 } else { world.live_by_author[self.asker as usize] };
-        usize::try_from(live - u64::from(own)).unwrap_or(usize::MAX)
+        let scope = &self.request.scope;
+        let own = if scope.include_own { 0 } else { world.live_by_author[self.asker as usize] };
+        let put_away = match (scope.include_archived, scope.include_own) {
+            (true, _) => 0,
+            (false, true) => world.archived_live(None),
+            (false, false) => world.archived_live(None) - world.archived_live(Some(self.asker)),
+        };
+        usize::try_from(live - u64::from(own) - put_away).unwrap_or(usize::MAX)
+    }
+
+    fn is_cold(&self, first: u32, count: usize) -> bool {
+        !self.request.scope.include_archived && self.world.cold.covers(first, count)
     }
 
     fn tasks(&self) -> Vec<(NonZeroU32, Serves)> {

@@ -23,7 +23,7 @@ pub fn detect(world: &World, request: &DetectRequest) -> Result<Detected, Refusa
             && (filter.involving_agents.is_empty() || wrote(conflict.unit_a) || wrote(conflict.unit_b))
     };
     let mut conflicts = Vec::new();
-    for conflict in world.conflicts.iter().filter(|conflict| matches(conflict)) {
+    for conflict in world.listed_conflicts().filter(|conflict| matches(conflict)) {
         if conflicts.len() == CONFLICTS_LISTED_MAX {
             return Err(Refusal::new(
                 ErrorCode::MessageTooLarge,

@@ -3,6 +3,7 @@
 
 pub(super) mod attune;
 mod attune_shown;
+pub(super) mod compact;
 pub(super) mod detect;
 pub(super) mod lifecycle;
 pub(super) mod merge;
@@ -13,6 +14,7 @@ pub(super) mod replay;
 mod replay_words;
 pub(super) mod subscribe;
 mod surroundings;
+mod syntheses;
 
 use super::command::Embedded;
 use super::decide::Ground;
@@ -21,10 +23,12 @@ use crate::protocol::{ErrorCode, Mode, Unit, Warning};
 
 pub use attune::{Selection, document, document_of, kind, select};
 pub use attune_shown::show;
+pub use compact::{Plan, Preparation};
 pub use detect::detect;
 pub use merge::{Writes, writes};
 pub use replay::{Chronicle, replay};
 pub use subscribe::subscriptions;
+pub use syntheses::{Planned, compose, grouped};
 
 /// Characters of an agent's own words in a conflict's description, in a rationale and beside a unit that they
 /// point at: they are shown again and again, and the whole text stands in the unit or in the RETRACT.

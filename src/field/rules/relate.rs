@@ -44,6 +44,10 @@ pub(in super::super) fn resolve(
         }
         let no = world.latest(named);
         let slot = world.slot(no);
+        if slot.purged {
+            // The chain ends in a unit that is gone: there is nothing left that stands for it.
+            return Err(unknown_target(at, relation));
+        }
         if !slot.status.is_live() {
             return Err(dead_target(at, relation, slot));
         }

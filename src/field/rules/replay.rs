@@ -10,12 +10,16 @@ use serde_json::json;
 use super::super::event::{Entry, Event};
 use super::super::policy::Policy;
 use super::super::state::{AgentNo, ConflictNo, Entity, Slot, UnitNo, World};
-use super::replay_words::{Weight, account, describe};
+use super::super::unit_ids::UnitIds;
+use super::replay_words::{Weight, account, describe, describe_many};
 use crate::limits::{REPLAY_ENTRIES_MAX, REPLAY_SHOWN_MAX, REPLAY_SUMMARY_EVENTS_MAX};
 use crate::protocol::{
     ConflictId, Cursor, ErrorCode, MemoryType, Mode, Refusal, ReplayDepth, ReplayEvent, ReplayRequest,
     ReplayTarget, Replayed, SYSTEM, UnitId, UnitStatus,
 };
+
+/// Units of one COMPACT that the timeline of a task or a session tells one by one.
+const TOLD_EACH: usize = 100;
 
 /// The log, as REPLAY reads it.
 pub trait Chronicle {
@@ -178,7 +182,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// A unit, its chain, what it rests on, and the conflicts that touch them.
     fn unit(&mut self, id: &str, kind: Option<MemoryType>) -> Result<(), Refusal> {
-        let named = id.parse::<UnitId>().ok().and_then(|id| self.world.find(id));
+        let named = id.parse::<UnitId>().ok().and_then(|id| self.world.find_ever(id));
         let Some(target) = named.filter(|no| self.shows(self.world.slot(*no))) else { return Ok(()) };
         if kind.is_some_and(|kind| kind != self.world.slot(target).kind) {
             return Ok(());
@@ -210,11 +214,11 @@ impl Walk<'_> {
                 if let Event::Attuned { shown, .. } = event {
                     // Drafts of the author's own were shown to the author alone.
                     let world = self.world;
-                    shown.retain(|id| world.find(*id).is_some_and(|no| self.shows(world.slot(no))));
+                    shown.retain(|id| world.find_ever(*id).is_some_and(|no| self.shows(world.slot(no))));
                 }
             }
-            for (index, event) in (0..).zip(&entry.events) {
-                self.tell(&entry, index, event)?;
+            for (index, event) in entry.placed() {
+                self.tell(&entry, index, event, None)?;
             }
         }
         Ok(())
@@ -231,7 +235,7 @@ impl Walk<'_> {
         let mut conflicts: BTreeSet<ConflictId> = BTreeSet::new();
         for epoch in self.epochs_of_unit(no) {
             let Some(entry) = self.read(epoch)? else { continue };
-            for (index, event) in (0..).zip(&entry.events) {
+            for (index, event) in entry.placed() {
                 let own = match event {
                     Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes } => {
                         if unit.id == id {
@@ -268,10 +272,16 @@ impl Walk<'_> {
                     Event::Voted { conflict_id, .. } | Event::Escalated { conflict_id, .. } => {
                         conflicts.contains(conflict_id)
                     }
+                    Event::Archived { units, .. } | Event::Purged { units, .. } => {
+                        if let Some(place) = units.place(id) {
+                            self.tell(&entry, index + place as u32, event, Some(no))?;
+                        }
+                        false
+                    }
                     _ => false,
                 };
                 if own {
-                    self.tell(&entry, index, event)?;
+                    self.tell(&entry, index, event, None)?;
                 }
             }
         }
@@ -307,7 +317,7 @@ impl Walk<'_> {
     }
 
     fn queue(&self, id: UnitId, reached: Reached, queue: &mut VecDeque<(UnitNo, Reached)>) {
-        if let Some(no) = self.world.find(id)
+        if let Some(no) = self.world.find_ever(id)
             && self.shows(self.world.slot(no))
         {
             queue.push_back((no, reached));
@@ -323,20 +333,20 @@ impl Walk<'_> {
             return Ok(());
         }
         for unit in [conflict.unit_a, conflict.unit_b] {
-            let Some(no) = self.world.find(unit) else { continue };
+            let Some(no) = self.world.find_ever(unit) else { continue };
             for epoch in self.epochs_of_unit(no) {
                 let Some(entry) = self.read(epoch)? else { continue };
-                for (index, event) in (0..).zip(&entry.events) {
+                for (index, event) in entry.placed() {
                     if matches!(event, Event::Recorded { unit: u, .. } | Event::Committed { unit: u, .. } if u.id == unit)
                     {
-                        self.tell(&entry, index, event)?;
+                        self.tell(&entry, index, event, None)?;
                     }
                 }
             }
         }
         for epoch in self.epochs_of_conflict(number) {
             let Some(entry) = self.read(epoch)? else { continue };
-            for (index, event) in (0..).zip(&entry.events) {
+            for (index, event) in entry.placed() {
                 let ours = match event {
                     Event::ConflictCreated { conflict: made, .. } => made.id == conflict.id,
                     Event::Merged { conflict_id, .. }
@@ -345,7 +355,7 @@ impl Walk<'_> {
                     _ => false,
                 };
                 if ours {
-                    self.tell(&entry, index, event)?;
+                    self.tell(&entry, index, event, None)?;
                 }
             }
         }
@@ -356,18 +366,49 @@ impl Walk<'_> {
     fn carriers(&mut self, entity: &Entity) -> Result<(), Refusal> {
         for epoch in self.world.mentions.get(entity).cloned().unwrap_or_default() {
             let Some(entry) = self.read(epoch)? else { continue };
-            for (index, event) in (0..).zip(&entry.events) {
+            for (index, event) in entry.placed() {
+                if let Some(units) = event.units() {
+                    self.carried(&entry, index, event, units, entity)?;
+                    continue;
+                }
                 let carries = match entity {
                     Entity::Session(id) => entry.session_id.as_deref() == Some(&**id),
                     Entity::Task(id) => self.task_of(event).as_deref() == Some(&**id),
                     Entity::Unit(_) | Entity::Conflict(_) | Entity::Shown(_) => false,
                 };
                 if carries {
-                    self.tell(&entry, index, event)?;
+                    self.tell(&entry, index, event, None)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// What an event does to those of its many units that a task or a session is about: one by one where they are few,
+    /// else in one sentence.
+    fn carried(
+        &mut self,
+        entry: &Entry,
+        index: u32,
+        event: &Event,
+        units: &UnitIds,
+        entity: &Entity,
+    ) -> Result<(), Refusal> {
+        let world = self.world;
+        let carries = |no: &UnitNo| match entity {
+            Entity::Session(id) => entry.session_id.as_deref() == Some(&**id),
+            Entity::Task(id) => world.slot(*no).task.is_some() && world.slot(*no).task == world.task_no(id),
+            Entity::Unit(_) | Entity::Conflict(_) | Entity::Shown(_) => false,
+        };
+        let known =
+            units.as_slice().iter().enumerate().filter_map(|(at, id)| Some((at, world.find_ever(*id)?)));
+        let own: Vec<(usize, UnitNo)> =
+            known.filter(|(_, no)| carries(no) && self.shows(world.slot(*no))).collect();
+        if own.len() > TOLD_EACH {
+            let told = describe_many(entry, event, own.len());
+            return self.list(Cursor::new(entry.epoch, index), told);
+        }
+        own.into_iter().try_for_each(|(at, no)| self.tell(entry, index + at as u32, event, Some(no)))
     }
 
     /// The unit that an event is about.
@@ -380,17 +421,20 @@ impl Walk<'_> {
             | Event::Enriched { memory_unit_id } => *memory_unit_id,
             _ => return None,
         };
-        self.world.find(id).map(|no| self.world.slot(no))
+        self.world.find_ever(id).map(|no| self.world.slot(no))
     }
 
     fn task_of(&self, event: &Event) -> Option<std::sync::Arc<str>> {
-        self.subject(event).and_then(|slot| slot.unit.intent.task_id.clone())
+        match event {
+            // As it was said: the unit may be purged by now.
+            Event::Recorded { unit, .. } | Event::Committed { unit, .. } => unit.intent.task_id.clone(),
+            _ => self.subject(event).and_then(|slot| slot.unit.intent.task_id.clone()),
+        }
     }
 
     /// Where the log tells of a unit: its RECORD, whose epoch its id names, and later mentions.
     fn epochs_of_unit(&self, no: UnitNo) -> Vec<u64> {
-        let later = self.world.mentions.get(&Entity::Unit(no)).into_iter().flatten().copied();
-        std::iter::once(self.world.slot(no).id.epoch).chain(later).collect()
+        std::iter::once(self.world.slot(no).id.epoch).chain(self.world.mentions_of(no)).collect()
     }
 
     fn epochs_of_conflict(&self, number: ConflictNo) -> Vec<u64> {
@@ -425,14 +469,23 @@ impl Walk<'_> {
         slot.id.epoch <= self.as_of && (own || shared || public)
     }
 
-    fn tell(&mut self, entry: &Entry, index: u32, event: &Event) -> Result<(), Refusal> {
-        let subject = self.subject(event);
+    /// Tells an event; `of` says of which of its units, where it is about many.
+    fn tell(&mut self, entry: &Entry, index: u32, event: &Event, of: Option<UnitNo>) -> Result<(), Refusal> {
+        let subject = of.map(|no| self.world.slot(no)).or_else(|| self.subject(event));
         if subject.is_some_and(|slot| !self.shows(slot)) {
             return Ok(());
         }
-        let told = describe(entry, event, subject.map(|slot| &*slot.unit));
+        let task = match of {
+            Some(no) => self.world.slot(no).unit.intent.task_id.clone(),
+            None => self.task_of(event),
+        };
+        let told = describe(entry, event, subject.map(|slot| slot.id), task.as_deref());
+        self.list(Cursor::new(entry.epoch, index), told)
+    }
+
+    fn list(&mut self, place: Cursor, told: Told) -> Result<(), Refusal> {
         let lists = told.weight >= least_listed(self.depth);
-        let new = self.told.insert(Cursor::new(entry.epoch, index), told).is_none();
+        let new = self.told.insert(place, told).is_none();
         self.listed += usize::from(new && lists);
         // A summary can still leave out all but the turning points; the others list what there is.
         if self.depth != ReplayDepth::Summary && self.listed > self.policy.limits.replay_events {

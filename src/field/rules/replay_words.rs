@@ -25,9 +25,26 @@ pub(super) enum Weight {
     Turning,
 }
 
-/// Puts an event into words. `subject` is the unit that it is about, where it is about one.
-pub(super) fn describe(entry: &Entry, event: &Event, subject: Option<&Unit>) -> Told {
-    let (weight, description) = sentence(entry, event);
+/// Puts into words what an event did to so many units.
+pub(super) fn describe_many(entry: &Entry, event: &Event, units: usize) -> Told {
+    let told = describe(entry, event, None, None);
+    let (verb, reason) = put_away(event);
+    let description = format!("{verb} {units} units: {}", excerpt(reason, EXCERPT));
+    Told { event: ReplayEvent { description, ..told.event }, ..told }
+}
+
+/// What COMPACT did to the units that it put away, and why.
+fn put_away(event: &Event) -> (&'static str, &str) {
+    match event {
+        Event::Archived { reason, .. } => ("Archived", reason),
+        Event::Purged { reason, .. } => ("Purged", reason),
+        _ => ("", ""),
+    }
+}
+
+/// Puts an event into words. `subject` is the unit that it is about, where it is about one, and `task` that unit's.
+pub(super) fn describe(entry: &Entry, event: &Event, subject: Option<UnitId>, task: Option<&str>) -> Told {
+    let (weight, description) = sentence(entry, event, subject);
     let agent_id = match event {
         Event::Merged { resolution, .. } => resolution.resolved_by.to_string(),
         _ if event.is_systems() => SYSTEM.to_owned(),
@@ -39,7 +56,7 @@ pub(super) fn describe(entry: &Entry, event: &Event, subject: Option<&Unit>) -> 
             winner => winner,
         },
         Event::Voted { winner_id, .. } => Some(*winner_id),
-        _ => subject.map(|unit| unit.id),
+        _ => subject,
     };
     Told {
         weight,
@@ -49,13 +66,13 @@ pub(super) fn describe(entry: &Entry, event: &Event, subject: Option<&Unit>) -> 
             agent_id,
             description,
             memory_unit_id,
-            task_id: subject.and_then(|unit| unit.intent.task_id.as_deref()).map(str::to_owned),
+            task_id: task.map(str::to_owned),
             timestamp: entry.at,
         },
     }
 }
 
-fn sentence(entry: &Entry, event: &Event) -> (Weight, String) {
+fn sentence(entry: &Entry, event: &Event, subject: Option<UnitId>) -> (Weight, String) {
     match event {
         Event::Registered { role, resumed: false, .. } => (Weight::Minor, format!("Joined as {role}")),
         Event::Registered { role, resumed: true, .. } => (Weight::Minor, format!("Came back as {role}")),
@@ -88,6 +105,12 @@ fn sentence(entry: &Entry, event: &Event) -> (Weight, String) {
         }
         Event::Unsubscribed { subscription_id } => {
             (Weight::Minor, format!("Ended the subscription {subscription_id}"))
+        }
+        Event::Archived { .. } | Event::Purged { .. } => {
+            let (verb, reason) = put_away(event);
+            let unit = subject.map_or_else(|| "units".to_owned(), |unit| unit.to_string());
+            let weight = if matches!(event, Event::Purged { .. }) { Weight::Turning } else { Weight::Key };
+            (weight, format!("{verb} {unit}: {}", excerpt(reason, EXCERPT)))
         }
         Event::Attuned { shown, .. } => (Weight::Key, was_shown(shown)),
         Event::Voted { conflict_id, winner_id, rationale } => {

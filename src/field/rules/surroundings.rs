@@ -60,7 +60,10 @@ impl ActiveTask {
 pub fn context(world: &World, asker: AgentNo, task: Option<&ActiveTask>) -> Vec<u32> {
     let of_task = task.into_iter().flat_map(|task| task.units.iter().copied());
     let lately = world.timeline.iter().rev().take(CONTEXT_SOUGHT_MAX).map(|(_, no)| *no);
-    let own = |no: &UnitNo| world.slot(*no).author == asker && world.slot(*no).status.is_live();
+    let own = |no: &UnitNo| {
+        let slot = world.slot(*no);
+        slot.author == asker && slot.status.is_live() && !slot.purged
+    };
     let own = lately.filter(own).take(CONTEXT_UNITS_MAX);
     of_task.chain(own).filter_map(|no| world.slot(no).place).collect()
 }
@@ -108,7 +111,7 @@ fn each_tied(world: &World, no: UnitNo, each: &mut dyn FnMut(RelationType, UnitN
     let slot = world.slot(no);
     let stands = |no: &UnitNo| {
         let slot = world.slot(*no);
-        slot.place.is_some() && slot.status != UnitStatus::Retracted
+        slot.place.is_some() && slot.status != UnitStatus::Retracted && !slot.purged
     };
     let outward = slot.unit.relations.iter().take(TIES_A_UNIT_MAX);
     for relation in outward {

@@ -53,7 +53,7 @@ fn what_no_longer_stands_is_left_out() {
 fn archived_units_are_left_out_unless_asked_for() {
     let mut stage = Stage::with_agents(&["ada", "bob"]);
     let unit = stage.record("ada", "cold");
-    stage.state.world.units[0].archived = true;
+    stage.send("ada", "COMPACT", json!({ "strategy": "archive" })).ok();
     assert!(stage.attuned_ids("bob", json!({})).is_empty());
     assert_eq!(stage.attuned_ids("bob", json!({ "include_archived": true })), [unit]);
 }

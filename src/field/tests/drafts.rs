@@ -41,11 +41,7 @@ fn sees(stage: &mut Stage, view: &str, unit: &str, asker: Option<&str>) -> bool 
             return mentions(&stage.state.world.units_shown(&filter, asker, &stage.policy), unit);
         }
         "log line" => {
-            return stage
-                .kept
-                .values()
-                .flat_map(|body| log_lines(body).unwrap())
-                .any(|line| line.contains(SECRET));
+            return stage.kept.values().flat_map(|body| lines_of(body)).any(|line| line.contains(SECRET));
         }
         other => panic!("no view {other}"),
     };

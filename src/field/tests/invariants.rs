@@ -9,18 +9,55 @@ use crate::protocol::UnitStatus::{Contested, Superseded};
 /// Recounts what the world keeps counted, and checks what its collections say of each other.
 pub fn check(world: &World) {
     for status in UnitStatus::ALL {
-        let recount = world.units.iter().filter(|slot| slot.status == *status).count() as u64;
+        let recount = standing(world).filter(|slot| slot.status == *status).count() as u64;
         assert_eq!(world.count(*status), recount, "{status}");
     }
     assert_eq!(world.live_by_author.len(), world.agents.len());
     for (no, kept) in (0..).zip(&world.live_by_author) {
-        let live = world.units.iter().filter(|slot| slot.author == no && slot.status.is_live()).count();
+        let live = standing(world).filter(|slot| slot.author == no && slot.status.is_live()).count();
         assert_eq!(*kept as usize, live, "live units of agent {no}");
     }
+    put_away(world);
     timeline(world);
     conflicts(world);
     chains(world);
     subscriptions(world);
+}
+
+/// All units but those that were purged.
+fn standing(world: &World) -> impl Iterator<Item = &Slot> {
+    world.units.iter().filter(|slot| !slot.purged)
+}
+
+fn put_away(world: &World) {
+    let numbered = || (0..).zip(&world.units);
+    let archived: Vec<_> = numbered().filter(|(no, _)| world.is_archived(*no)).collect();
+    assert_eq!(world.archived.len() as usize, archived.len());
+    for (_, slot) in &archived {
+        assert!(!slot.purged && slot.status != Contested && slot.status != UnitStatus::Draft, "{}", slot.id);
+    }
+    let live = |author| {
+        let of = |(_, slot): &&(UnitNo, &Slot)| slot.status.is_live() && author == slot.author;
+        archived.iter().filter(of).count() as u64
+    };
+    let agents = 0..world.agents.len() as AgentNo;
+    let all: u64 = agents
+        .map(|no| {
+            assert_eq!(world.archived_live(Some(no)), live(no), "archived live units of agent {no}");
+            live(no)
+        })
+        .sum();
+    assert_eq!(world.archived_live(None), all);
+    let purged = numbered().filter(|(_, slot)| slot.purged && slot.place.is_some()).count();
+    assert_eq!(world.purged as usize, purged);
+    let cold = |place: u32| {
+        let no = world.timeline[place as usize].1;
+        world.is_archived(no) || world.slot(no).purged
+    };
+    let first_warm = (0..world.timeline.len() as u32).find(|place| !cold(*place));
+    assert!(world.cold.prefix() <= first_warm.unwrap_or(world.timeline.len() as u32));
+    let texts = world.units.iter().filter(|slot| slot.purged).map(|slot| slot.unit.text_bytes());
+    assert_eq!(texts.sum::<usize>(), 0, "nothing that was purged is left");
 }
 
 fn subscriptions(world: &World) {
@@ -42,8 +79,8 @@ fn subscriptions(world: &World) {
 
 fn timeline(world: &World) {
     let times: Vec<_> = world.timeline.iter().map(|(epoch, _)| *epoch).collect();
-    assert!(times.is_sorted_by(|a, b| a < b), "ascending: {times:?}");
-    let committed = world.units.iter().filter(|slot| slot.unit.mode == crate::protocol::Mode::Committed);
+    assert!(times.is_sorted(), "ascending: {times:?}");
+    let committed = world.units.iter().filter(|slot| slot.mode == crate::protocol::Mode::Committed);
     assert_eq!(world.timeline.len(), committed.count());
     assert!(world.timeline.iter().all(|&(epoch, no)| world.slot(no).epoch == epoch));
     assert!(world.units.iter().map(|slot| slot.id).is_sorted_by(|a, b| a < b));

@@ -9,6 +9,7 @@ mod attune;
 mod audience;
 mod census;
 mod clock;
+mod compact;
 mod conflicts;
 mod detect;
 mod drafts;
@@ -38,12 +39,13 @@ mod token_budget;
 mod votes;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
-use crate::relevance::{Index, Reader, Tokens};
+use crate::relevance::{Condenser, Index, Reader, Tokens};
 
 /// A message before it is sent.
 #[derive(Clone)]
@@ -165,7 +167,14 @@ impl Stage {
         let message = Message::read(&Envelope::parse(&envelope).expect("an envelope"), &self.policy);
         let message = Message { embedded: self.embedded.clone(), ..message };
         let command = Command { at: Timestamp(self.now), connection: saying.connection, message };
-        let reply = match decide(&self.state, &self.policy, &command) {
+        let mut command = command;
+        let mut verdict = decide(&self.state, &self.policy, &command);
+        while let Verdict::Prepare(preparation) = verdict {
+            command.message.plan = Some(Arc::new(self.plan(&preparation)));
+            verdict = decide(&self.state, &self.policy, &command);
+        }
+        let reply = match verdict {
+            Verdict::Prepare(_) => unreachable!("it was planned"),
             Verdict::Refuse(refusal) => return Reply { epoch: self.state.clock, outcome: Err(refusal) },
             Verdict::Change(entry) => {
                 let epoch = entry.epoch;
@@ -180,6 +189,26 @@ impl Stage {
         };
         self.note_life(&command);
         reply
+    }
+
+    /// What a hub does beside the actor.
+    fn plan(&mut self, preparation: &Preparation) -> Plan {
+        let units = preparation.units(&self.state.world);
+        let groups = self.groups(preparation, &units);
+        let mut condenser = Condenser::default();
+        let world = &self.state.world;
+        let syntheses = groups.into_iter().map(|group| compose(world, &mut condenser, group)).collect();
+        preparation.plan(world, units, syntheses)
+    }
+
+    fn groups(&mut self, preparation: &Preparation, units: &[UnitNo]) -> Vec<Vec<UnitNo>> {
+        if !preparation.summarizes(units.len()) {
+            return Vec::new();
+        }
+        let world = &self.state.world;
+        let direction = |no: &UnitNo| self.reader.embed(&document(world.slot(*no)));
+        let directions: Vec<_> = units.iter().map(direction).collect();
+        grouped(world, units, &directions)
     }
 
     fn enter(&mut self, entry: &Entry) {
@@ -212,6 +241,13 @@ impl Stage {
             }
             Query::Detect(request) => {
                 detect(world, request).map(|answer| serde_json::to_value(answer).unwrap())
+            }
+            Query::Compact(preparation) => {
+                let (preparation, units) = (preparation.clone(), preparation.units(world));
+                let groups = self.groups(&preparation, &units).len();
+                preparation
+                    .preview(&self.state.world, &units, groups)
+                    .map(|answer| serde_json::to_value(answer).unwrap())
             }
             Query::Subscriptions => Ok(serde_json::to_value(subscriptions(world, read.asker)).unwrap()),
             Query::Replay(request) => {
@@ -309,8 +345,11 @@ impl Stage {
     }
 
     fn slot(&self, unit: &str) -> &Slot {
-        let no = self.state.world.find(unit.parse().expect("a unit's id")).expect("a known unit");
-        self.state.world.slot(no)
+        self.state.world.slot(self.unit_no(unit))
+    }
+
+    fn unit_no(&self, unit: &str) -> UnitNo {
+        self.state.world.find(unit.parse().expect("a unit's id")).expect("a known unit")
     }
 
     #[track_caller]
@@ -428,4 +467,22 @@ fn told(replayed: &Value) -> Vec<String> {
             format!("{} {} {}", event["epoch"], text(&event["event_type"]), text(&event["agent_id"]))
         })
         .collect()
+}
+
+/// All notices of an entry, those of archived units too.
+pub(crate) fn all_notices(world: &World, entry: &Entry) -> Vec<Notice> {
+    let Notices { mut told, places } = notices(world, entry);
+    told.extend(archived(world, entry, places, 0..archived_places(entry)));
+    told
+}
+
+/// The lines of an entry's text.
+fn lines_of(body: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    log_lines(body, 0, |line| {
+        lines.push(line);
+        true
+    })
+    .unwrap();
+    lines
 }

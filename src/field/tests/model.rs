@@ -16,6 +16,14 @@ pub enum Link {
     Informs,
 }
 
+/// The strategies of COMPACT.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PutAway {
+    Archive,
+    Summarize,
+    Purge,
+}
+
 impl Link {
     fn takes_effect(self) -> bool {
         matches!(self, Self::Supersedes | Self::Contradicts)
@@ -37,7 +45,7 @@ pub enum How {
 /// Section 7: the default quorum.
 const QUORUM: usize = 3;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Unit {
     pub id: String,
     pub status: &'static str,
@@ -47,11 +55,15 @@ pub struct Unit {
     next: Option<usize>,
     /// To units that there were when it was said.
     links: Vec<(Link, usize)>,
+    /// When it was committed; a draft, when it was recorded.
+    epoch: u64,
+    pub archived: bool,
+    pub purged: bool,
     /// Its score in percent, and how many pieces of evidence it has.
     confidence: (u8, u8),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Conflict {
     pub older: usize,
     pub newer: usize,
@@ -72,14 +84,14 @@ impl Conflict {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Subscription {
     pub agent: usize,
     pub events: &'static [&'static str],
     pub debounce_ms: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Agent {
     /// Empty before it first registers.
     pub status: &'static str,
@@ -95,7 +107,7 @@ impl Agent {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Model {
     pub clock: u64,
     pub agents: Vec<Agent>,
@@ -212,7 +224,7 @@ impl Model {
     }
 
     fn sees(&self, agent: usize, unit: usize) -> bool {
-        self.units.get(unit).is_some_and(|unit| !unit.private || unit.author == agent)
+        self.units.get(unit).is_some_and(|unit| !unit.purged && (!unit.private || unit.author == agent))
     }
 
     fn latest(&self, mut unit: usize) -> usize {
@@ -223,7 +235,7 @@ impl Model {
     }
 
     fn is_live(&self, unit: usize) -> bool {
-        matches!(self.units[unit].status, "active" | "contested")
+        matches!(self.units[unit].status, "active" | "contested") && !self.units[unit].purged
     }
 
     /// The units that links of a kind take effect on, or why they cannot.
@@ -242,6 +254,9 @@ impl Model {
                 continue;
             }
             let target = self.latest(target);
+            if self.units[target].purged {
+                return Err(ErrorCode::UnitNotFound);
+            }
             if !self.is_live(target) {
                 return Err(ErrorCode::InvalidTransition);
             }
@@ -269,7 +284,20 @@ impl Model {
         let status = if draft { "draft" } else { "active" };
         let id = format!("mem-{}", self.clock + 1);
         let links = self.known(links);
-        self.units.push(Unit { id, status, author: agent, private: draft, next: None, links, confidence });
+        let epoch = self.clock + 1;
+        let unit = Unit {
+            id,
+            status,
+            author: agent,
+            private: draft,
+            next: None,
+            links,
+            epoch,
+            confidence,
+            archived: false,
+            purged: false,
+        };
+        self.units.push(unit);
         self.take_effect(self.units.len() - 1, &effects);
         Ok(())
     }
@@ -309,6 +337,7 @@ impl Model {
         for (unit, contested) in self.units.iter_mut().zip(contested) {
             if matches!(unit.status, "active" | "contested") {
                 unit.status = if contested { "contested" } else { "active" };
+                unit.archived &= !contested;
             }
         }
     }
@@ -348,7 +377,7 @@ impl Model {
         let effects = self.effects(agent, links, true)?;
         self.units[unit].links = self.known(links);
         self.units[unit].status = "active";
-        self.units[unit].private = false;
+        (self.units[unit].private, self.units[unit].epoch) = (false, self.clock + 1);
         self.take_effect(unit, &effects);
         Ok(())
     }
@@ -368,6 +397,9 @@ impl Model {
         self.active(agent)?;
         let conflict = self.conflicts.get(number).ok_or(ErrorCode::ConflictNotFound)?;
         let pair = [conflict.older, conflict.newer];
+        if pair.iter().any(|unit| self.units[*unit].purged) {
+            return Err(ErrorCode::ConflictNotFound);
+        }
         let allowed = match (conflict.status, how, winner) {
             ("detected", How::Human, winner) => winner.is_none(),
             ("detected", ..) => true,
@@ -452,6 +484,9 @@ impl Model {
             private: false,
             next: None,
             links: Vec::new(),
+            epoch: self.clock + 1,
+            archived: false,
+            purged: false,
             confidence: (score, 0),
         });
         pair.into_iter().for_each(|unit| self.gives_way(unit, new));
@@ -469,4 +504,52 @@ impl Model {
 struct Effects {
     replaced: Vec<usize>,
     contested: Vec<usize>,
+}
+
+/// COMPACT: sections 7 and 12.
+impl Model {
+    /// The units that it touches.
+    pub fn compact(
+        &mut self,
+        agent: usize,
+        how: PutAway,
+        status: Option<&str>,
+        max_age: Option<u64>,
+    ) -> Result<Vec<usize>, ErrorCode> {
+        self.active(agent)?;
+        if how == PutAway::Purge && status.is_none() && max_age.is_none() {
+            return Err(ErrorCode::InvalidMessage);
+        }
+        let epoch = self.clock + 1;
+        let matches = |unit: &Unit| {
+            !unit.purged
+                && !["draft", "contested"].contains(&unit.status)
+                && (!unit.private || (unit.author == agent && how != PutAway::Summarize))
+                && (!unit.archived || how == PutAway::Purge)
+                && status.is_none_or(|status| status == unit.status)
+                && max_age.is_none_or(|most| epoch - unit.epoch > most)
+        };
+        let touched: Vec<usize> = (0..self.units.len()).filter(|no| matches(&self.units[*no])).collect();
+        for no in &touched {
+            let unit = &mut self.units[*no];
+            (unit.archived, unit.purged) = (how != PutAway::Purge, how == PutAway::Purge);
+        }
+        Ok(touched)
+    }
+
+    /// A synthesis by the Field itself, as it turned out.
+    pub fn synthesis(&mut self, author: usize, id: String, score: u8) {
+        self.units.push(Unit {
+            id,
+            status: "active",
+            author,
+            private: false,
+            next: None,
+            links: Vec::new(),
+            epoch: self.clock,
+            archived: false,
+            purged: false,
+            confidence: (score, 0),
+        });
+    }
 }

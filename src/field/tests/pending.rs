@@ -19,7 +19,7 @@ impl Stage {
         let ids: Vec<_> = ids.iter().map(|id| id.parse().expect("an id")).collect();
         let Some(entry) = enriched(&self.state, Timestamp(self.now), &ids) else { return Vec::new() };
         self.enter(&entry);
-        assert!(notices(&self.state.world, &entry).is_empty(), "it changes nothing for anybody");
+        assert!(all_notices(&self.state.world, &entry).is_empty(), "it changes nothing for anybody");
         entry.events.iter().map(|event| event.event_type().to_owned()).collect()
     }
 
@@ -27,7 +27,7 @@ impl Stage {
     fn told(&self) -> Vec<(String, Option<UnitStatus>)> {
         let (_, text) = self.kept.last_key_value().expect("an entry");
         let entry = Entry::from_json(text).expect("an entry");
-        let told = notices(&self.state.world, &entry);
+        let told = all_notices(&self.state.world, &entry);
         assert_eq!(announced(&entry), told.iter().map(|notice| notice.event).collect());
         let status = |notice: &Notice| match &notice.subject {
             Subject::Unit { status, .. } => Some(*status),

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::model::{How, Link, Model};
+use super::model::{How, Link, Model, PutAway};
 use super::*;
 
 const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
@@ -26,6 +26,7 @@ pub(crate) enum Step {
     Discard { agent: usize, unit: usize },
     Merge { agent: usize, conflict: usize, how: How, winner: Winner, text: bool },
     Look { agent: usize, over: Option<u64> },
+    Compact { agent: usize, how: PutAway, status: Option<usize>, max_age: Option<u64>, preview: bool },
     Subscribe { agent: usize, over: Option<u64>, name: u8, events: Option<u8>, debounce_ms: Option<u64> },
     Unsubscribe { agent: usize, name: u8 },
     Again,
@@ -77,6 +78,19 @@ fn links() -> impl Strategy<Value = Vec<(Link, usize)>> {
     prop::collection::vec((link, 0..100usize), 0..3)
 }
 
+/// What COMPACT asks for by status.
+const STATUSES: [&str; 3] = ["active", "superseded", "retracted"];
+
+fn compact() -> impl Strategy<Value = Step> {
+    let how =
+        prop_oneof![3 => Just(PutAway::Archive), 2 => Just(PutAway::Summarize), 1 => Just(PutAway::Purge)];
+    let (status, max_age) =
+        (prop::option::weighted(0.7, 0..STATUSES.len()), prop::option::weighted(0.6, 0..25u64));
+    (0..AGENTS.len(), how, status, max_age, prop::bool::weighted(0.2)).prop_map(
+        |(agent, how, status, max_age, preview)| Step::Compact { agent, how, status, max_age, preview },
+    )
+}
+
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let agent = || 0..AGENTS.len();
     let over = || prop::option::weighted(0.4, 1..4u64);
@@ -93,6 +107,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         5 => (agent(), unit(), prop::option::weighted(0.3, links()))
             .prop_map(|(agent, unit, links)| Step::Commit { agent, unit, links }),
         1 => (agent(), unit()).prop_map(|(agent, unit)| Step::Discard { agent, unit }),
+        3 => compact(),
         2 => (agent(), over()).prop_map(|(agent, over)| Step::Look { agent, over }),
         4 => (agent(), over(), 0..5u8, prop::option::weighted(0.8, 0..3u8), prop::option::weighted(0.3, 0..3u64))
             .prop_map(|(agent, over, name, events, debounce_ms)| Step::Subscribe {
@@ -152,7 +167,8 @@ impl Pair {
 
     /// Sends what the model has already judged, and compares.
     fn send(&mut self, agent: usize, saying: Saying, expected: Result<(), ErrorCode>) -> Option<Value> {
-        let (connection, is_read) = (saying.connection, saying.operation == "DETECT");
+        let is_preview = saying.payload["dry_run"] == true;
+        let (connection, is_read) = (saying.connection, saying.operation == "DETECT" || is_preview);
         let id = format!("m-{}", self.stage.sent);
         let saying = saying.id(&id);
         let reply = self.stage.say(saying.clone());
@@ -222,6 +238,9 @@ impl Pair {
             Step::Merge { agent, conflict, how, winner, text } => {
                 self.merge(*agent, *conflict, *how, *winner, *text);
             }
+            Step::Compact { agent, how, status, max_age, preview } => {
+                self.compact(*agent, *how, status.map(|at| STATUSES[at]), *max_age, *preview);
+            }
             Step::Look { agent, over } => {
                 let expected = self.model.read(*agent);
                 self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
@@ -254,6 +273,40 @@ impl Pair {
                 self.stage.wait(*milliseconds);
                 self.model.time_passed(self.stage.now);
             }
+        }
+    }
+
+    fn compact(
+        &mut self,
+        agent: usize,
+        how: PutAway,
+        status: Option<&str>,
+        max_age: Option<u64>,
+        preview: bool,
+    ) {
+        let strategy = match how {
+            PutAway::Archive => "archive",
+            PutAway::Summarize => "summarize",
+            PutAway::Purge => "purge",
+        };
+        let filter = json!({ "status": status.map(|status| vec![status]), "max_age_epochs": max_age });
+        let payload = json!({ "strategy": strategy, "filter": filter, "dry_run": preview });
+        let before = preview.then(|| self.model.clone());
+        let expected = self.model.compact(agent, how, status, max_age);
+        if let Some(before) = before {
+            self.model = before;
+        }
+        let touched = expected.as_ref().map(|units| units.len() as u64).map_err(|code| *code);
+        let reply = self.send(agent, via(agent, "COMPACT", payload, None), expected.map(|_| ()));
+        let Some(reply) = reply else { return };
+        assert_eq!(Ok(reply["units_affected"].as_u64().unwrap()), touched);
+        let made = reply["synthesis_units_created"].as_u64().unwrap();
+        assert_eq!(made > 0, how == PutAway::Summarize && touched != Ok(0));
+        for number in (0..made).filter(|_| !preview) {
+            let epoch = self.model.clock;
+            let id = if number == 0 { format!("mem-{epoch}") } else { format!("mem-{epoch}.{number}") };
+            let score = self.stage.slot(&id).unit.confidence.as_ref().and_then(|confidence| confidence.score);
+            self.model.synthesis(AGENTS.len(), id, (score.unwrap() * 100.0).round() as u8);
         }
     }
 
@@ -306,9 +359,12 @@ impl Pair {
     fn compare(&self) {
         let (world, model) = (&self.stage.state.world, &self.model);
         assert_eq!(self.stage.state.clock, model.clock);
-        let units: Vec<_> =
-            world.units.iter().map(|slot| (slot.id.to_string(), slot.status.name())).collect();
-        let expected: Vec<_> = model.units.iter().map(|unit| (unit.id.clone(), unit.status)).collect();
+        let units: Vec<_> = (0..)
+            .zip(&world.units)
+            .map(|(no, slot)| (slot.id.to_string(), slot.status.name(), world.is_archived(no), slot.purged))
+            .collect();
+        let known = |unit: &super::model::Unit| (unit.id.clone(), unit.status, unit.archived, unit.purged);
+        let expected: Vec<_> = model.units.iter().map(known).collect();
         assert_eq!(units, expected);
         let id = |unit: usize| model.units[unit].id.clone();
         let conflicts: Vec<_> = world
@@ -426,7 +482,9 @@ proptest! {
     fn the_field_agrees_with_the_model(steps in prop::collection::vec(step(), 1..80)) {
         let mut pair = Pair::new();
         for step in prelude().iter().chain(&steps) {
+            let before = pair.stage.kept.clone();
             pair.take(step);
+            prop_assert!(before.iter().all(|(epoch, text)| pair.stage.kept.get(epoch) == Some(text)), "nothing is rewritten");
             pair.compare();
             super::invariants::check(&pair.stage.state.world);
         }

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::super::outbox::Outbox;
 use super::super::{Answer, ConnectionId, Field, Hub, Pending};
 use crate::config::Config;
-use crate::field::{Entry, World, apply, notices};
+use crate::field::tests::all_notices;
+use crate::field::{Entry, World, apply};
 use crate::log::{Faults, Log, LogError, MemoryLog, Moment};
 use crate::protocol::{Cursor, Envelope, ErrorCode, EventName};
 
@@ -217,7 +218,7 @@ async fn commits_that_fail_are_told_of_as_far_as_the_log_holds_them() {
     let (entries, world) = stage.entries();
     let recorded: Vec<_> = entries
         .iter()
-        .flat_map(|entry| notices(&world, entry))
+        .flat_map(|entry| all_notices(&world, entry))
         .filter(|notice| notice.event == EventName::MemoryRecorded)
         .map(|notice| notice.cursor)
         .collect();

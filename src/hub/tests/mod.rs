@@ -22,7 +22,8 @@ use super::push::Push;
 use super::reads::Reads;
 use super::vector_keeper::VectorKeeper;
 use super::view::Frame;
-use crate::field::{Concern, Entry, Event, Listener, Policy, State, Subject, World, apply, notices};
+use crate::field::tests::all_notices;
+use crate::field::{Concern, Entry, Event, Listener, Policy, State, Subject, World, apply};
 use crate::log::{Batch, Log, LogError, LogReader, MemoryLog, Row, Stat};
 use crate::protocol::{Cursor, EventName, Subscription};
 use crate::relevance::Meaning;
@@ -137,7 +138,7 @@ fn due(entries: &[Entry], world: &World, listener: &Listener, place: Cursor) -> 
                 _ => {}
             }
         }
-        for notice in notices(world, entry) {
+        for notice in all_notices(world, entry) {
             let is_own = Some(&*notice.actor) == agent;
             let on_own_unit = match &notice.subject {
                 Subject::Conflict { authors, .. } => authors.iter().any(|author| author.as_deref() == agent),
@@ -153,7 +154,7 @@ fn due(entries: &[Entry], world: &World, listener: &Listener, place: Cursor) -> 
 
 /// What a push tells.
 fn told(push: &Push) -> Due {
-    let notice = &push.operation.told(World::default)[push.at].notice;
+    let notice = &push.page[push.at].notice;
     (notice.cursor, notice.event, notice.concern())
 }
 
@@ -192,7 +193,7 @@ fn subscribers(entries: &[Entry]) -> Vec<Listener> {
 fn places(entries: &[Entry], world: &World) -> Vec<Cursor> {
     let mut places = vec![Cursor::default()];
     for entry in entries {
-        places.extend(notices(world, entry).iter().map(|notice| notice.cursor));
+        places.extend(all_notices(world, entry).iter().map(|notice| notice.cursor));
         places.push(Cursor::new(entry.epoch, 0));
         places.push(Cursor::new(entry.epoch, u32::MAX));
     }

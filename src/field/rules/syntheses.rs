@@ -1,0 +1,185 @@
+//! The syntheses that COMPACT makes (section 7): which units each is made of, and what it says.
+//!
+//! No language model is needed: the text is made of the originals' own sentences. It quotes units that stand; of
+//! superseded and retracted ones, which ATTUNE must not show, it says nothing but that it elaborates them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::decide::Ground;
+use super::super::event::Event;
+use super::super::state::{Slot, UnitNo, World};
+use super::excerpt;
+use crate::limits::{RELATIONS_MAX, SYNTHESIS_CHARS_MAX, SYNTHESIS_UNITS_MAX};
+use crate::protocol::{
+    Confidence, Intent, MemoryType, Mode, Relation, RelationType, SYSTEM, Source, Unit, UnitId,
+};
+use crate::relevance::{Condenser, Grouped, Quote, Vector, groups, nearest};
+
+/// Groups without a unit that stands are brought to others one by one as long as that is so much work at most.
+const BROUGHT_MAX: usize = 4_000_000;
+
+/// Characters of the originals' purpose in a synthesis's own.
+const PURPOSE: usize = 120;
+/// Authors that a synthesis's purpose names.
+const AUTHORS: usize = 3;
+
+/// A synthesis to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// What it is made of, in order.
+    originals: Box<[UnitNo]>,
+    /// Of these, which it quotes: they stood when it was written.
+    quoted: Box<[UnitNo]>,
+    content: Box<str>,
+    intent: Intent,
+    confidence: Option<Confidence>,
+    session: Option<Arc<str>>,
+}
+
+impl Planned {
+    pub(super) fn originals(&self) -> &[UnitNo] {
+        &self.originals
+    }
+
+    /// Whether all that it quotes still stands.
+    pub(super) fn holds(&self, world: &World) -> bool {
+        self.quoted.iter().all(|no| world.slot(*no).status.is_live())
+    }
+}
+
+/// Sorts units, given in order with where their texts point, into the groups of which syntheses are made: by task,
+/// then by meaning. A group in which nothing stands joins the nearest one in which something does.
+pub fn grouped(world: &World, units: &[UnitNo], directions: &[Vector]) -> Vec<Vec<UnitNo>> {
+    let task = |no: &UnitNo| world.slot(*no).task.map_or(0, |task| task.get());
+    let documents: Vec<_> =
+        units.iter().zip(directions).map(|(no, direction)| Grouped { task: task(no), direction }).collect();
+    let mut found = groups(&documents, SYNTHESIS_UNITS_MAX, RELATIONS_MAX);
+    let stands = |group: &[usize]| group.iter().any(|at| world.slot(units[*at]).status.is_live());
+    let mut fallen: Vec<usize> = (0..found.len()).filter(|at| !stands(&found[*at])).collect();
+    if fallen.len() * units.len() > BROUGHT_MAX {
+        fallen.clear();
+    }
+    for at in fallen {
+        let joins =
+            |other: usize| stands(&found[other]) && found[other].len() + found[at].len() <= RELATIONS_MAX;
+        if let Some(other) = nearest(&documents, &found, at, joins) {
+            let moved = std::mem::take(&mut found[at]);
+            found[other].extend(moved);
+        }
+    }
+    found.retain(|group| !group.is_empty());
+    let numbers = |group: Vec<usize>| {
+        let mut numbers: Vec<UnitNo> = group.into_iter().map(|at| units[at]).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    found.into_iter().map(numbers).collect()
+}
+
+/// Writes the synthesis of a group.
+pub fn compose(world: &World, condenser: &mut Condenser, group: Vec<UnitNo>) -> Planned {
+    let slots: Vec<&Slot> = group.iter().map(|no| world.slot(*no)).collect();
+    let quoted: Vec<UnitNo> = group.iter().copied().filter(|no| world.slot(*no).status.is_live()).collect();
+    let quote = |no: &UnitNo| {
+        let unit = &world.slot(*no).unit;
+        Quote { author: &unit.source.agent_id, content: &unit.content }
+    };
+    let quotes: Vec<_> = quoted.iter().map(quote).collect();
+    let mut content = condenser.condense(&quotes, SYNTHESIS_CHARS_MAX);
+    let task_id = shared_by_most(slots.iter().map(|slot| slot.unit.intent.task_id.as_ref()));
+    if content.is_empty() {
+        content = nothing_stands(slots.len(), task_id.as_deref());
+    }
+    let session = slots[0].unit.source.session_id.clone();
+    let session =
+        session.filter(|id| slots.iter().all(|slot| slot.unit.source.session_id.as_ref() == Some(id)));
+    Planned {
+        quoted: quoted.into(),
+        content: content.into(),
+        intent: Intent { purpose: purpose(&slots).into(), task_id, question: None },
+        confidence: least_confidence(&slots),
+        session,
+        originals: group.into(),
+    }
+}
+
+/// What a synthesis says where there is nothing to quote.
+fn nothing_stands(units: usize, task: Option<&str>) -> String {
+    let task = task.map(|task| format!(" of task {}", excerpt(task, 80))).unwrap_or_default();
+    let (noun, verb) = if units == 1 { ("unit", "was") } else { ("units", "were") };
+    format!("{units} archived {noun}{task} {verb} superseded or retracted; nothing of that is quoted here.")
+}
+
+/// What most have, the first of equals.
+fn shared_by_most<'a>(all: impl Iterator<Item = Option<&'a Arc<str>>>) -> Option<Arc<str>> {
+    let mut counts: BTreeMap<Option<&Arc<str>>, (usize, usize)> = BTreeMap::new();
+    for (at, one) in all.enumerate() {
+        counts.entry(one).or_insert((0, usize::MAX - at)).0 += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(one, _)| one.cloned())
+}
+
+/// Whose units, and what most of them were for; the purpose of one that does not stand is not told.
+fn purpose(slots: &[&Slot]) -> String {
+    let mut authors: Vec<&str> = Vec::new();
+    for slot in slots {
+        if !authors.contains(&&*slot.unit.source.agent_id) {
+            authors.push(&slot.unit.source.agent_id);
+        }
+    }
+    let more = authors.len().saturating_sub(AUTHORS);
+    authors.truncate(AUTHORS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let units = if slots.len() == 1 { "1 unit".to_owned() } else { format!("{} units", slots.len()) };
+    let mut said: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (at, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.status.is_live()) {
+        said.entry(&slot.unit.intent.purpose).or_insert((0, usize::MAX - at)).0 += 1;
+    }
+    let most = said.into_iter().max_by_key(|(_, count)| *count).map(|(text, _)| excerpt(text, PURPOSE));
+    let most = most.map(|text| format!(": {text}")).unwrap_or_default();
+    format!("Summary of {units} by {}{more}{most}", authors.join(", "))
+}
+
+/// A synthesis is as sure as the least sure of its originals. Units recorded at level 0 may lack a score.
+fn least_confidence(slots: &[&Slot]) -> Option<Confidence> {
+    let score = |slot: &&Slot| slot.unit.confidence.as_ref().and_then(|confidence| confidence.score);
+    let scored = slots.iter().filter_map(|slot| Some((score(slot)?, slot.id)));
+    let (least, unit) = scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
+    let reason = match slots.len() {
+        1 => format!("That of {unit}, which it sums up."),
+        units => format!("The lowest of the {units} units that it sums up, that of {unit}."),
+    };
+    Some(Confidence {
+        score: Some(least),
+        reason: Some(reason.into()),
+        evidence: Vec::new(),
+        assumptions: Vec::new(),
+    })
+}
+
+/// The synthesis as a unit: the Field's own, number `number` of this operation.
+pub(super) fn synthesis(ground: &Ground<'_>, number: u32, planned: &Planned) -> Event {
+    let world = &ground.state.world;
+    let elaborates = |no: &UnitNo| Relation {
+        kind: RelationType::Elaborates,
+        target_id: world.slot(*no).id.to_string().into(),
+        description: None,
+    };
+    let unit = Unit {
+        id: UnitId::new(ground.epoch, number),
+        mode: Mode::Committed,
+        kind: MemoryType::Synthesis,
+        content: planned.content.clone(),
+        intent: planned.intent.clone(),
+        confidence: planned.confidence.clone(),
+        source: Source {
+            agent_id: SYSTEM.into(),
+            agent_role: SYSTEM.into(),
+            session_id: planned.session.clone(),
+            timestamp: ground.at,
+        },
+        relations: planned.originals.iter().map(elaborates).collect(),
+    };
+    Event::Recorded { unit: Arc::new(unit), supersedes: Vec::new() }
+}
