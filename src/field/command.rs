@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::policy::Policy;
+use super::suspicion::Suspected;
 use crate::protocol::{Envelope, Operation, Refusal, Request, SubscribeRequest, Timestamp, Wish};
 
 /// What became of a message's text at an embedding model outside of the hub, asked before the message is decided.
@@ -43,6 +44,8 @@ pub struct Message {
     pub request: Result<Request, Refusal>,
     /// What became of its text at a model outside.
     pub embedded: Embedded,
+    /// What was noticed in its text.
+    pub suspected: Suspected,
 }
 
 impl Message {
@@ -76,6 +79,7 @@ impl Message {
             bytes: text.len() + envelope.id.len() + envelope.agent_id.len(),
             request,
             embedded: Embedded::Unasked,
+            suspected: Suspected::Unasked,
         }
     }
 }

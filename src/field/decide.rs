@@ -11,6 +11,7 @@ use super::event::{Entry, Event};
 use super::policy::Policy;
 use super::rules;
 use super::state::{AgentNo, State};
+use super::suspicion::Finding;
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
     AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
@@ -257,6 +258,26 @@ pub fn enriched(state: &State, at: Timestamp, units: &[UnitId]) -> Option<Entry>
     let world = &state.world;
     let waits = |id: &&UnitId| world.find(**id).is_some_and(|no| world.pending.contains(&no));
     let mut events = units.iter().filter(waits).map(|id| Event::Enriched { memory_unit_id: *id });
+    let mut entry = systems(state, at, events.next()?)?;
+    entry.events.extend(events);
+    Some(entry)
+}
+
+/// The Field's own entry for what was noticed between units (section 7, DETECT and RECORD): the findings that hold
+/// now, as conflicts, and `through`: that the units up to this one need not be compared any more.
+pub fn detected(
+    state: &State,
+    at: Timestamp,
+    findings: &[Finding],
+    through: Option<UnitId>,
+) -> Option<Entry> {
+    let world = &state.world;
+    let epoch = state.clock + 1;
+    let mut events = rules::detected::findings(world, epoch, findings);
+    let place = through.and_then(|id| world.find(id)).and_then(|no| world.slot(no).place);
+    let waits = place.is_some_and(|place| world.uncompared.get_min().is_some_and(|(first, _)| *first <= place));
+    events.extend(through.filter(|_| waits).map(|through| Event::DetectionCaughtUp { through }));
+    let mut events = events.into_iter();
     let mut entry = systems(state, at, events.next()?)?;
     entry.events.extend(events);
     Some(entry)

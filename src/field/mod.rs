@@ -5,6 +5,7 @@
 //! so and cannot fail. Recovery only applies. In reading order:
 //!
 //! - [`Command`], [`Message`]: what arrives, read and stamped;
+//! - [`Suspicion`]: what was noticed before it is decided;
 //! - [`Entry`], [`Event`]: what happened, as the log keeps it;
 //! - [`State`] and its [`World`]: persistent collections, so that a view of the world is a cheap clone;
 //! - `visibility`: the one predicate of who may see which unit;
@@ -22,6 +23,7 @@ mod policy;
 mod presence;
 mod rules;
 mod state;
+mod suspicion;
 #[cfg(test)]
 pub(crate) mod tests;
 mod visibility;
@@ -30,12 +32,13 @@ pub use apply::apply;
 pub use audience::{Concern, Listener, Notice, Subject, Turn, announced, notices};
 pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};
-pub use decide::{Query, Read, Verdict, audit, connect, decide, enriched, overdue};
+pub use decide::{Query, Read, Verdict, audit, connect, decide, detected, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
-    Chronicle, Selection, Writes, detect, document, document_of, kind, replay, select, show, subscriptions,
-    writes,
+    Chronicle, Selection, Stated, Statement, Writes, detect, document, document_of, kind, replay, select, show,
+    stands, subscriptions, suspicions, target, writes,
 };
+pub use suspicion::{Finding, Suspected, Suspicion};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};

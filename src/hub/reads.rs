@@ -126,7 +126,7 @@ impl Reads {
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 return (payload(&answer), Some(answer.ids()));
             }
-            Query::Detect(request) => detect(world, request).and_then(|answer| payload(&answer)),
+            Query::Detect(request) => detect(world, request, None).and_then(|answer| payload(&answer)),
             Query::Subscriptions => payload(&subscriptions(world, read.asker)),
             Query::Replay(request) => self
                 .with_reader(|reader| {

@@ -3,7 +3,9 @@
 
 pub(super) mod attune;
 mod attune_shown;
+mod compare;
 pub(super) mod detect;
+pub(super) mod detected;
 pub(super) mod lifecycle;
 pub(super) mod merge;
 pub(super) mod record;
@@ -21,7 +23,8 @@ use crate::protocol::{ErrorCode, Mode, Unit, Warning};
 
 pub use attune::{Selection, document, document_of, kind, select};
 pub use attune_shown::show;
-pub use detect::detect;
+pub use compare::{Stated, Statement, stands, suspicions};
+pub use detect::{detect, target};
 pub use merge::{Writes, writes};
 pub use replay::{Chronicle, replay};
 pub use subscribe::subscriptions;

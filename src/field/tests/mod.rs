@@ -211,7 +211,7 @@ impl Stage {
                 Ok(answer)
             }
             Query::Detect(request) => {
-                detect(world, request).map(|answer| serde_json::to_value(answer).unwrap())
+                detect(world, request, None).map(|answer| serde_json::to_value(answer).unwrap())
             }
             Query::Subscriptions => Ok(serde_json::to_value(subscriptions(world, read.asker)).unwrap()),
             Query::Replay(request) => {
