@@ -15,7 +15,7 @@ use super::suspicion::Finding;
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
     AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
-    SubscribeRequest, Timestamp, UnitId, epoch_overflow, unsupported,
+    ScanCoverage, SubscribeRequest, Timestamp, UnitId, epoch_overflow, unsupported,
 };
 
 /// What a message comes to.
@@ -55,6 +55,8 @@ pub struct Read {
 pub enum Query {
     Attune(Box<AttuneRequest>),
     Detect(DetectRequest),
+    /// The end of a check or a scan, once what it found is in the Field.
+    Detected(DetectRequest, ScanCoverage),
     Replay(ReplayRequest),
     Subscriptions,
 }
@@ -275,7 +277,8 @@ pub fn detected(
     let epoch = state.clock + 1;
     let mut events = rules::detected::findings(world, epoch, findings);
     let place = through.and_then(|id| world.find(id)).and_then(|no| world.slot(no).place);
-    let waits = place.is_some_and(|place| world.uncompared.get_min().is_some_and(|(first, _)| *first <= place));
+    let waits =
+        place.is_some_and(|place| world.uncompared.get_min().is_some_and(|(first, _)| *first <= place));
     events.extend(through.filter(|_| waits).map(|through| Event::DetectionCaughtUp { through }));
     let mut events = events.into_iter();
     let mut entry = systems(state, at, events.next()?)?;

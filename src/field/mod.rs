@@ -37,8 +37,8 @@ pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
-    Chronicle, Selection, Stated, Statement, Writes, detect, document, document_of, kind, replay, select, show,
-    stands, subscriptions, suspicions, target, writes,
+    Chronicle, Selection, Stated, Statement, Writes, detect, document, document_of, kind, replay, select,
+    show, stands, subscriptions, suspicions, target, writes,
 };
-pub use suspicion::{Finding, Suspected, Suspicion};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};
+pub use suspicion::{Finding, Suspected, Suspicion};

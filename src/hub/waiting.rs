@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::answer::Answer;
 use super::index::SharedIndex;
 use super::reads::Begun;
-use crate::field::{Read, State, World};
+use crate::field::{Query, Read, State, World};
 use crate::protocol::{ErrorCode, Refusal};
 
 /// What is done once its grounds are durable.
@@ -85,7 +85,10 @@ impl Queue {
                 Then::Recall { epoch } => *epoch <= state.world.last_epoch,
                 Then::Compute(computation) => {
                     let asker = state.world.agents.get(computation.read.asker as usize);
-                    let stands = asker.is_some_and(|record| record.is_active()) && state.clock < reserved;
+                    // What a check or a scan found may be gone with the state.
+                    let found = matches!(computation.read.query, Query::Detected(..));
+                    let active = asker.is_some_and(|record| record.is_active());
+                    let stands = active && !found && state.clock < reserved;
                     if stands {
                         state.clock += 1;
                         computation.read.epoch = state.clock;

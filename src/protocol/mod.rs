@@ -20,8 +20,8 @@ mod unit;
 
 pub use agent::{Agent, AgentStatus};
 pub use answers::{
-    Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, DEFERRED, Deregistered, Detected, Limits, Merged,
-    Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
+    Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, DEFERRED, Deregistered, Detected, Limits,
+    Merged, Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
     SideEffects, Warning,
 };
 pub use conflict::{

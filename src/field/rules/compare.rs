@@ -188,10 +188,7 @@ fn claims(kind: MemoryType) -> bool {
 fn is_plan(kind: MemoryType) -> bool {
     matches!(
         kind,
-        MemoryType::Decision
-            | MemoryType::Intention
-            | MemoryType::Constraint
-            | MemoryType::HumanDirective
+        MemoryType::Decision | MemoryType::Intention | MemoryType::Constraint | MemoryType::HumanDirective
     )
 }
 
@@ -252,7 +249,8 @@ pub fn suspicions(
 pub(super) fn disputed(world: &World, id: UnitId, other: UnitNo) -> bool {
     let of = |no| world.disputes.get(&no);
     let Some((ours, theirs)) = world.find(id).and_then(|no| of(no)).zip(of(other)) else { return false };
-    let (fewer, partner) = if ours.len() <= theirs.len() { (ours, world.slot(other).id) } else { (theirs, id) };
+    let (fewer, partner) =
+        if ours.len() <= theirs.len() { (ours, world.slot(other).id) } else { (theirs, id) };
     fewer.iter().any(|number| world.conflicts[*number as usize].partner_of(partner).is_some())
 }
 

@@ -24,10 +24,14 @@ use crate::protocol::{
 /// The conformance level from which a Field looks for conflicts by itself.
 const LEVEL: u8 = 2;
 
-/// What was noticed on behalf of the message.
-pub(super) fn suspicions<'a>(ground: &Ground<'a>) -> &'a [Suspicion] {
+/// What was noticed on behalf of the message that commits this unit; a draft contradicts nothing yet.
+pub(super) fn suspicions<'a>(ground: &Ground<'a>, unit: &Unit) -> &'a [Suspicion] {
     match &ground.message.suspected {
-        Suspected::Compared { suspicions, .. } if ground.policy.level >= LEVEL => suspicions,
+        Suspected::Compared { suspicions, .. }
+            if ground.policy.level >= LEVEL && unit.mode == Mode::Committed =>
+        {
+            suspicions
+        }
         _ => &[],
     }
 }
@@ -79,10 +83,11 @@ pub(super) fn deferred(
         events.push(Event::DetectionDeferred { memory_unit_id: unit.id, compared });
         let warning = timed_out.then(|| Warning {
             code: ErrorCode::DetectionTimeout.name().to_owned(),
-            message: "The unit is in the Field, but comparing it with what is there took too long.".to_owned(),
-            recoverable: true,
-            suggested_action: "Nothing needs to be done: it goes on behind, and conflicts follow by themselves."
+            message: "The unit is in the Field, but comparing it with what is there took too long."
                 .to_owned(),
+            recoverable: true,
+            suggested_action:
+                "Nothing needs to be done: it goes on behind, and conflicts follow by themselves.".to_owned(),
         });
         (DEFERRED.to_owned(), warning)
     })

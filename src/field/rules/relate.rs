@@ -120,7 +120,7 @@ impl Effects {
             }
         }
         // Before anything is settled: what leaves a conflict in this entry and enters another stays contested.
-        for suspicion in detected::suspicions(ground) {
+        for suspicion in detected::suspicions(ground, unit) {
             let Some(no) = detected::holds_for_new(ground, unit, suspicion) else { continue };
             let told = self.contradicts.iter().any(|(known, _)| *known == no);
             let twice = !noticed.insert(no);

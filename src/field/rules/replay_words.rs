@@ -6,7 +6,8 @@ use super::super::event::{Entry, Event};
 use super::excerpt;
 use super::replay::Told;
 use crate::protocol::{
-    Cursor, DetectedBy, MemoryType, Mode, RelationType, ReplayEvent, ReplayRequest, ReplayTarget, SYSTEM, Unit, UnitId,
+    Cursor, DetectedBy, MemoryType, Mode, RelationType, ReplayEvent, ReplayRequest, ReplayTarget, SYSTEM,
+    Unit, UnitId,
 };
 
 /// Characters of a unit's content in a sentence about it.

@@ -11,6 +11,7 @@ mod census;
 mod clock;
 mod conflicts;
 mod detect;
+mod detection;
 mod drafts;
 mod factors;
 mod hostile;
@@ -120,6 +121,8 @@ struct Stage {
     tokens: Tokens,
     /// What becomes of texts at a model outside.
     embedded: Embedded,
+    /// Whether units are compared with the Field when they are committed, and how.
+    detection: detection::Detection,
     now: u64,
     sent: u64,
 }
@@ -163,7 +166,8 @@ impl Stage {
         })
         .to_string();
         let message = Message::read(&Envelope::parse(&envelope).expect("an envelope"), &self.policy);
-        let message = Message { embedded: self.embedded.clone(), ..message };
+        let mut message = Message { embedded: self.embedded.clone(), ..message };
+        message.suspected = self.suspected(&message);
         let command = Command { at: Timestamp(self.now), connection: saying.connection, message };
         let reply = match decide(&self.state, &self.policy, &command) {
             Verdict::Refuse(refusal) => return Reply { epoch: self.state.clock, outcome: Err(refusal) },
@@ -211,8 +215,11 @@ impl Stage {
                 Ok(answer)
             }
             Query::Detect(request) => {
-                detect(world, request, None).map(|answer| serde_json::to_value(answer).unwrap())
+                let coverage = self.noticed(read, request)?;
+                let world = &self.state.world;
+                detect(world, request, coverage).map(|answer| serde_json::to_value(answer).unwrap())
             }
+            Query::Detected(..) => unreachable!("a stage detects in one go"),
             Query::Subscriptions => Ok(serde_json::to_value(subscriptions(world, read.asker)).unwrap()),
             Query::Replay(request) => {
                 let mut chronicle = Kept(&self.kept);
