@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::Detector;
-use crate::field::{Embedded, Message, Statement, Suspected, Suspicion, World};
+use crate::field::{Embedded, Message, Statement, Suspected, World};
 use crate::hub::view::View;
 use crate::limits::DETECTED_BESIDE_WRITES_MAX;
 use crate::protocol::{CommitRequest, Mode, RecordRequest, Request};
@@ -139,7 +139,9 @@ fn look(
         Embedded::Unasked | Embedded::Failed(_) => None,
     };
     let mut reader = Reader::default();
-    let suspicions: Vec<Suspicion> = detector.at_the_door(world, &statement, direction, &mut reader, stop);
     let with = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-    Suspected::Compared { with, suspicions: suspicions.into() }
+    match detector.at_the_door(world, &statement, direction, &mut reader, stop) {
+        Some(suspicions) => Suspected::Compared { with, suspicions: suspicions.into() },
+        None => Suspected::Unasked,
+    }
 }

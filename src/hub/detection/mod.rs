@@ -53,7 +53,7 @@ impl Detector {
     }
 
     /// Compares what is about to be committed with all units of `world`; ends early where `stop` says so. `direction` is
-    /// the text's own by a model outside.
+    /// the text's own by a model outside. Nothing where the text claims nothing.
     fn at_the_door(
         &self,
         world: &World,
@@ -61,15 +61,15 @@ impl Detector {
         direction: Option<&[f32]>,
         reader: &mut Reader,
         stop: impl Fn() -> bool,
-    ) -> Vec<Suspicion> {
+    ) -> Option<Vec<Suspicion>> {
         let stated = statement.read();
         if stated.is_empty() {
-            return Vec::new();
+            return None;
         }
         let all = 0..u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
         let others = self
             .others(world, statement, all, reader, |index, reader, doc| index.sought(reader, doc, direction));
-        self.suspicions(world, statement, &stated, others, stop)
+        Some(self.suspicions(world, statement, &stated, others, stop))
     }
 
     /// Compares a unit of the Field with those at these places of the timeline.
