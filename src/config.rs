@@ -42,6 +42,9 @@ pub struct Config {
     pub meaning: bool,
     /// The embedding model; without one the built-in model.
     pub embedding: Option<EmbeddingSettings>,
+    /// How long looking for contradictions may hold up a RECORD, milliseconds; 0 turns automatic detection off
+    /// (section 7).
+    pub detection_budget_ms: u64,
     /// Logs what each ATTUNE showed, so that REPLAY of a decision tells what its author knew (section 7).
     pub audit_reads: bool,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
@@ -76,6 +79,7 @@ impl Default for Config {
             shared_drafts: false,
             meaning: true,
             embedding: None,
+            detection_budget_ms: limits::DETECTION_BUDGET_MS,
             audit_reads: false,
             grace_ms: limits::GRACE_MS,
             limits: Limits::default(),
@@ -87,5 +91,15 @@ impl Default for Config {
             connections_max: limits::CONNECTIONS_MAX,
             max_log_bytes: None,
         }
+    }
+}
+
+/// The conformance level from which a Field looks for contradictions by itself (section 10).
+const DETECTION_LEVEL: u8 = 2;
+
+impl Config {
+    /// Whether units are compared with the Field when they are committed.
+    pub fn detects(&self) -> bool {
+        self.level >= DETECTION_LEVEL && self.detection_budget_ms > 0
     }
 }

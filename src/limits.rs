@@ -60,6 +60,20 @@ pub const ATTUNE_CONFLICTS_MAX: usize = 100;
 /// Most unresolved conflicts of one unit: the operation that ends the unit settles them all at once.
 pub const OPEN_CONFLICTS_MAX: usize = 1_000;
 
+/// How long looking for contradictions may hold up a RECORD, milliseconds (section 7). Configurable.
+pub const DETECTION_BUDGET_MS: u64 = 50;
+
+/// Writes under way beside which a RECORD is still compared before it is decided; with more it is compared behind.
+pub const DETECTED_BESIDE_WRITES_MAX: usize = 4;
+
+/// Units compared behind, and conflicts found among them, that make one entry: bounds the actor's work for it.
+pub const DETECTION_BATCH_MAX: usize = 1_024;
+/// See [`DETECTION_BATCH_MAX`].
+pub const DETECTED_AN_ENTRY_MAX: usize = 64;
+
+/// What units claim, read and kept for comparing, bytes: of some 40,000 units; others are read again.
+pub const CLAIMS_KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// Longest rationale of a MERGE: a paragraph. A conflict carries it wherever it is shown.
 pub const RATIONALE_MAX_BYTES: usize = 4 * 1024;
 

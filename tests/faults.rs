@@ -359,7 +359,7 @@ async fn a_read_from_the_future_over_a_failing_log_hangs_nobody_and_reuses_no_ep
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audited_read_is_answered_once_it_is_noted() {
     let log = MemoryLog::new();
-    let config = Config { audit_reads: true, ..Config::default() };
+    let config = Config { audit_reads: true, detection_budget_ms: 0, ..Config::default() };
     let hub = Hub::start_on(config, vec![Box::new(log.clone())]).await.expect("the hub starts");
     let stage = Stage { hub, faults: log.faults(), log };
     stage

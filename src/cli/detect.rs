@@ -19,10 +19,10 @@ pub(super) struct Detect {
 
 #[derive(Debug, Args)]
 struct Flags {
-    /// list the known conflicts; other modes as the hub serves them
-    #[arg(long, default_value = "list")]
+    /// list the known conflicts, check one unit against the Field, or scan the whole Field
+    #[arg(long, value_name = "list|check|scan", default_value = "list")]
     mode: String,
-    /// The unit to check
+    /// The unit to check, with --mode check
     #[arg(long, value_name = "ID")]
     target: Option<String>,
     /// Only conflicts with this status; repeat it for more
@@ -60,5 +60,26 @@ impl Detect {
 
 fn readable(response: &Value) -> String {
     let list = screen::conflicts(&response["conflicts"]);
-    if list.is_empty() { "No conflicts.".to_owned() } else { list }
+    let list = if list.is_empty() { "No conflicts.\n".to_owned() } else { list };
+    let coverage = &response["scan_coverage"];
+    let (scanned, new) = (&coverage["units_scanned"], &coverage["new_conflicts_found"]);
+    if *scanned == 0 && *new == 0 {
+        return list.trim_end().to_owned();
+    }
+    format!("{list}{scanned} units compared, {new} new conflicts\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_a_list_and_a_scan_tells_what_it_looked_at() {
+        let answer = |scanned: u32, new: u32| {
+            let coverage = json!({ "units_scanned": scanned, "new_conflicts_found": new });
+            readable(&json!({ "status": "ok", "conflicts": [], "scan_coverage": coverage }))
+        };
+        assert_eq!(answer(0, 0), "No conflicts.");
+        assert_eq!(answer(12, 0), "No conflicts.\n12 units compared, 0 new conflicts\n");
+    }
 }

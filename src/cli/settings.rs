@@ -14,7 +14,9 @@ use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
 use crate::config::{Config, EmbeddingSettings};
-use crate::limits::{EMBEDDING_TIMEOUT_MS, EPOCH_CEILING, REPLY_MAX_BYTES, VOTE_QUORUM_MAX};
+use crate::limits::{
+    EMBEDDING_TIMEOUT_MS, EPOCH_CEILING, QUEUE_PATIENCE_MS, REPLY_MAX_BYTES, VOTE_QUORUM_MAX,
+};
 use crate::protocol::Limits;
 use crate::relevance::DIMENSIONS_MAX;
 
@@ -116,6 +118,9 @@ settings! {
     /// How long its answer may take; then the unit is recorded without, and embedded later [default: 2]
     #[arg(long, env = "AKASHIK_EMBEDDING_TIMEOUT_SECONDS", value_name = "SECONDS")]
     embedding_timeout_seconds: f64,
+    /// How long looking for contradictions may hold up a RECORD; what takes longer is compared behind, 0 turns it off [default: 50]
+    #[arg(long, env = "AKASHIK_DETECTION_BUDGET_MS", value_name = "MS")]
+    detection_budget_ms: u64,
     /// Log what each ATTUNE showed, for REPLAY of decisions
     #[arg(
         long, env = "AKASHIK_AUDIT_READS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -231,6 +236,13 @@ impl Settings {
             insecure: self.insecure.unwrap_or(default.insecure),
             meaning: self.meaning.unwrap_or(default.meaning),
             embedding,
+            detection_budget_ms: bounded(
+                "detection_budget_ms",
+                self.detection_budget_ms,
+                default.detection_budget_ms,
+                0,
+                QUEUE_PATIENCE_MS,
+            )?,
             audit_reads: self.audit_reads.unwrap_or(default.audit_reads),
             shared_drafts: self.drafts.map_or(default.shared_drafts, |d| d == Drafts::Shared),
             grace_ms: milliseconds("grace_seconds", self.grace_seconds, default.grace_ms)?,
@@ -451,6 +463,7 @@ impl Effective {
             embedding_dimensions: embedding.and_then(|embedding| embedding.dimensions),
             embedding_ca_file: embedding.and_then(|embedding| embedding.ca_file.clone()),
             embedding_timeout_seconds: embedding.and_then(|embedding| seconds(embedding.timeout_ms)),
+            detection_budget_ms: Some(self.config.detection_budget_ms),
             audit_reads: Some(self.config.audit_reads),
             grace_seconds: seconds(grace_ms),
             heartbeat_seconds: seconds(heartbeat_ms),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::{
     ConflictStatus, ConflictType, Format, MemoryType, Mode, RelationType, ReplayDepth, ReplayTarget,
-    Strategy, TemporalLayer,
+    Strategy, TemporalLayer, UnitId,
 };
 
 /// REGISTER's request.
@@ -417,13 +417,25 @@ struct DetectFilter {
 #[derive(Debug, Clone, Serialize)]
 pub struct Detect {
     mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_id: Option<String>,
     filter: DetectFilter,
 }
 
 impl Detect {
     /// The known conflicts.
     pub fn list() -> Self {
-        Self { mode: "list", filter: DetectFilter::default() }
+        Self { mode: "list", target_id: None, filter: DetectFilter::default() }
+    }
+
+    /// One unit against the Field; its conflicts, those included that this finds.
+    pub fn check(target: UnitId) -> Self {
+        Self { mode: "check", target_id: Some(target.to_string()), ..Self::list() }
+    }
+
+    /// All units against one another; the conflicts of the Field, those included that this finds.
+    pub fn scan() -> Self {
+        Self { mode: "scan", ..Self::list() }
     }
 
     /// Only those with this status, or another one named in the same way.

@@ -82,6 +82,19 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
                 mention_unit(world, no, entry.epoch);
             }
         }
+        Event::DetectionDeferred { memory_unit_id, compared } => {
+            let place = world.find(*memory_unit_id).and_then(|no| world.slot(no).place);
+            if let Some(place) = place {
+                world.uncompared.insert(place, *compared);
+            }
+        }
+        Event::DetectionCaughtUp { through } => {
+            // It may have been purged meanwhile.
+            let place = world.find_ever(*through).and_then(|no| world.slot(no).place);
+            if let Some(place) = place {
+                world.compared_through(place);
+            }
+        }
         Event::Attuned { .. } => {
             if let Some(agent) = world.agent_no(&entry.agent_id) {
                 world.mention(Entity::Shown(agent), entry.epoch);

@@ -48,6 +48,7 @@ impl World {
         status.insert("agents_active".into(), json!(active));
         status.insert("conflicts".into(), json!(self.conflicts.len()));
         status.insert("conflicts_unresolved".into(), json!(self.unresolved.len()));
+        status.insert("detection_backlog".into(), json!(self.uncompared.len()));
         status.insert("subscriptions".into(), json!(self.subscriptions.len()));
         status.insert("log_entries".into(), json!(self.entries));
         status

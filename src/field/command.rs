@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::policy::Policy;
 use super::rules::Plan;
+use super::suspicion::Suspected;
 use crate::protocol::{Envelope, Operation, Refusal, Request, SubscribeRequest, Timestamp, Wish};
 
 /// What became of a message's text at an embedding model outside of the hub, asked before the message is decided.
@@ -46,6 +47,8 @@ pub struct Message {
     pub embedded: Embedded,
     /// What a COMPACT is to do, once that was worked out.
     pub plan: Option<Arc<Plan>>,
+    /// What was noticed in its text.
+    pub suspected: Suspected,
 }
 
 impl Message {
@@ -80,6 +83,7 @@ impl Message {
             request,
             embedded: Embedded::Unasked,
             plan: None,
+            suspected: Suspected::Unasked,
         }
     }
 }

@@ -12,10 +12,11 @@ use super::policy::Policy;
 use super::rules::compact::Outcome;
 use super::rules::{self, Preparation};
 use super::state::{AgentNo, State};
+use super::suspicion::Finding;
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
     AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
-    SubscribeRequest, Timestamp, UnitId, epoch_overflow, unsupported,
+    ScanCoverage, SubscribeRequest, Timestamp, UnitId, epoch_overflow, unsupported,
 };
 
 /// What a message comes to.
@@ -57,6 +58,8 @@ pub struct Read {
 pub enum Query {
     Attune(Box<AttuneRequest>),
     Detect(DetectRequest),
+    /// The end of a check or a scan, once what it found is in the Field.
+    Detected(DetectRequest, ScanCoverage),
     Replay(ReplayRequest),
     Subscriptions,
     /// What a COMPACT would do.
@@ -267,6 +270,27 @@ pub fn enriched(state: &State, at: Timestamp, units: &[UnitId]) -> Option<Entry>
     let world = &state.world;
     let waits = |id: &&UnitId| world.find(**id).is_some_and(|no| world.pending.contains(&no));
     let mut events = units.iter().filter(waits).map(|id| Event::Enriched { memory_unit_id: *id });
+    let mut entry = systems(state, at, events.next()?)?;
+    entry.events.extend(events);
+    Some(entry)
+}
+
+/// The Field's own entry for what was noticed between units (section 7, DETECT and RECORD): the findings that hold
+/// now, as conflicts, and `through`: that the units up to this one need not be compared any more.
+pub fn detected(
+    state: &State,
+    at: Timestamp,
+    findings: &[Finding],
+    through: Option<UnitId>,
+) -> Option<Entry> {
+    let world = &state.world;
+    let epoch = state.clock + 1;
+    let mut events = rules::detected::findings(world, epoch, findings);
+    let place = through.and_then(|id| world.find_ever(id)).and_then(|no| world.slot(no).place);
+    let waits =
+        place.is_some_and(|place| world.uncompared.get_min().is_some_and(|(first, _)| *first <= place));
+    events.extend(through.filter(|_| waits).map(|through| Event::DetectionCaughtUp { through }));
+    let mut events = events.into_iter();
     let mut entry = systems(state, at, events.next()?)?;
     entry.events.extend(events);
     Some(entry)

@@ -79,6 +79,13 @@ pub enum Event {
     /// The embedding was made at last.
     #[serde(rename = "ENRICHED")]
     Enriched { memory_unit_id: UnitId },
+    /// The unit that was just committed is still to be compared with the Field, but for the first `compared` committed
+    /// units.
+    #[serde(rename = "DETECTION_DEFERRED")]
+    DetectionDeferred { memory_unit_id: UnitId, compared: u32 },
+    /// Every unit that was still to be compared, up to this one in the order of commits, has been.
+    #[serde(rename = "DETECTION_CAUGHT_UP")]
+    DetectionCaughtUp { through: UnitId },
     /// A conflict was resolved; `superseded` names the units that the winner replaced.
     #[serde(rename = "MERGE")]
     Merged { conflict_id: ConflictId, resolution: Resolution, superseded: Vec<UnitId> },
@@ -118,6 +125,8 @@ impl Event {
             Self::Attuned { .. } => "ATTUNE",
             Self::Unenriched { .. } => "ENRICHMENT_PENDING",
             Self::Enriched { .. } => "ENRICHED",
+            Self::DetectionDeferred { .. } => "DETECTION_DEFERRED",
+            Self::DetectionCaughtUp { .. } => "DETECTION_CAUGHT_UP",
             Self::Merged { .. } => "MERGE",
             Self::Voted { .. } => "VOTE",
             Self::Escalated { .. } => "CONFLICT_ESCALATED",
@@ -157,7 +166,9 @@ impl Event {
             | Self::Connected { .. }
             | Self::Failed { .. }
             | Self::Unenriched { .. }
-            | Self::Enriched { .. } => true,
+            | Self::Enriched { .. }
+            | Self::DetectionDeferred { .. }
+            | Self::DetectionCaughtUp { .. } => true,
             Self::Merged { resolution, .. } => &*resolution.resolved_by == crate::protocol::SYSTEM,
             // A synthesis that COMPACT made.
             Self::Recorded { unit, .. } => &*unit.source.agent_id == crate::protocol::SYSTEM,

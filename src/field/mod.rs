@@ -5,6 +5,7 @@
 //! so and cannot fail. Recovery only applies. In reading order:
 //!
 //! - [`Command`], [`Message`]: what arrives, read and stamped;
+//! - [`Suspicion`]: what was noticed before it is decided;
 //! - [`Entry`], [`Event`]: what happened, as the log keeps it;
 //! - [`State`] and its [`World`]: persistent collections, so that a view of the world is a cheap clone;
 //! - `shelf`, `put_away`: which units are archived or purged, and how they come to be; `unit_ids`: many of them in one event;
@@ -25,6 +26,7 @@ mod put_away;
 mod rules;
 mod shelf;
 mod state;
+mod suspicion;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unit_ids;
@@ -36,13 +38,14 @@ pub use audience::{
 };
 pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};
-pub use decide::{Query, Read, Verdict, audit, connect, decide, enriched, overdue};
+pub use decide::{Query, Read, Verdict, audit, connect, decide, detected, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
 pub use policy::Policy;
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
-    Chronicle, Plan, Planned, Preparation, Selection, Writes, compose, detect, document, document_of,
-    grouped, kind, replay, select, show, subscriptions, writes,
+    Chronicle, Plan, Planned, Preparation, Selection, Stated, Statement, Writes, compose, detect, document,
+    document_of, grouped, kind, replay, select, show, stands, subscriptions, suspicions, target, writes,
 };
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};
+pub use suspicion::{Finding, Suspected, Suspicion};
 pub use unit_ids::UnitIds;

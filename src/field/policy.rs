@@ -37,7 +37,7 @@ impl Policy {
     const EXTENSIONS: [&str; 6] =
         ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
     /// What is served of level 2, from that configured level on.
-    const EXTENSIONS_OF_LEVEL_2: [&str; 11] = [
+    const EXTENSIONS_OF_LEVEL_2: [&str; 13] = [
         "extended-scope",
         "token-budget",
         "push",
@@ -49,7 +49,11 @@ impl Policy {
         "compact-reason",
         "compact-confirm",
         "compact-dry-run",
+        "detect-check",
+        "detect-scan",
     ];
+    /// What is served where units are compared with the Field when they are committed.
+    const DETECTS: &str = "automatic-detection";
 
     /// The policy of the Field `name`.
     pub fn new(name: &str, level: u8, shared_drafts: bool, grace_ms: u64, limits: Limits) -> Self {
@@ -108,6 +112,16 @@ impl Policy {
 }
 
 impl Policy {
+    /// The same, where units are compared with the Field when they are committed; without a say where the level does not
+    /// allow it.
+    #[must_use]
+    pub fn with_detection(mut self, wanted: bool) -> Self {
+        if wanted && self.extended_scope() {
+            self.capabilities.extensions.push(Self::DETECTS.to_owned());
+        }
+        self
+    }
+
     /// The same, where a model outside of the hub makes the embeddings; without a say where meaning does not count.
     #[must_use]
     pub fn with_model(mut self, name: &str, dimensions: usize) -> Self {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use imbl::{HashMap as SharedMap, OrdSet, Vector};
+use imbl::{HashMap as SharedMap, OrdMap, OrdSet, Vector};
 
 use super::presence::Presence;
 use super::shelf::{Coldness, Marks, Sweep};
@@ -118,6 +118,9 @@ pub struct World {
     pub offstage: OrdSet<(u64, UnitNo)>,
     /// Live units that wait for their embedding.
     pub pending: OrdSet<UnitNo>,
+    /// Units that are still to be compared with others, by their place in the timeline: how many of the first
+    /// committed units each was compared with.
+    pub uncompared: OrdMap<u32, u32>,
     /// All agents that ever registered.
     pub agents: Vector<Arc<AgentRecord>>,
     agent_numbers: SharedMap<Arc<str>, AgentNo>,
@@ -367,6 +370,20 @@ impl World {
         }
         if self.archived.contains(no) {
             self.count_archived_live(author, status.is_live());
+        }
+    }
+
+    /// Notes that the units up to this place in the timeline have been compared.
+    pub(super) fn compared_through(&mut self, place: u32) {
+        match place.checked_add(1) {
+            Some(next) => {
+                let (_, at, mut rest) = self.uncompared.split_lookup(&next);
+                if let Some(compared) = at {
+                    rest.insert(next, compared);
+                }
+                self.uncompared = rest;
+            }
+            None => self.uncompared = OrdMap::new(),
         }
     }
 

@@ -25,12 +25,12 @@ use super::waiting::{
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Message, Preparation, Read, State, Verdict, World, apply, audit, connect,
-    decide, enriched, overdue,
+    AgentNo, Command, Entry, Finding, Message, Preparation, Query, Read, State, Verdict, World, apply, audit,
+    connect, decide, detected, enriched, overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
-use crate::protocol::{Refusal, Timestamp, UnitId};
+use crate::protocol::{Refusal, ScanCoverage, Timestamp, UnitId};
 
 /// How often the actor looks at what only time changes: agents overdue, space on the disk.
 const TICK: Duration = Duration::from_millis(500);
@@ -49,6 +49,18 @@ pub(super) enum Call {
     Planned { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
     /// Embeddings were made at last that these units may have waited for.
     Enriched(Vec<UnitId>),
+    /// Units were compared behind: what was found, and up to which unit none is left. Answers with the epoch of the
+    /// last entry and how many conflicts were made, or nothing where nothing can be kept.
+    Detected { findings: Vec<Finding>, through: Option<UnitId>, to: oneshot::Sender<Option<(u64, usize)>> },
+    /// A check or a scan ends: so many units looked at, so many conflicts made on the way, and these found last.
+    Examined {
+        read: Box<Read>,
+        findings: Vec<Finding>,
+        scanned: usize,
+        made: usize,
+        to: oneshot::Sender<Answer>,
+        begun: Begun,
+    },
     /// A connection ended.
     Detach(u64),
     /// Are you there? Answers whether the log is open.
@@ -101,6 +113,8 @@ pub(super) struct Parts {
     pub metrics: Arc<Metrics>,
     /// Wakes whoever keeps the index up to date.
     pub indexer: SyncSender<()>,
+    /// Wakes whoever compares what is still to be compared.
+    pub detector: SyncSender<()>,
 }
 
 pub(super) struct Actor {
@@ -209,6 +223,13 @@ impl Actor {
                     self.enter(entry, None);
                 }
             }
+            Call::Detected { findings, through, to } => {
+                let made = self.enter_findings(&findings, through).ok();
+                let _ = to.send(made.map(|made| (self.state.world.last_epoch, made)));
+            }
+            Call::Examined { read, findings, scanned, made, to, begun } => {
+                self.tell_examined(*read, &findings, (scanned, made), to, begun);
+            }
             Call::Detach(connection) => {
                 self.state.presence.detach(connection, Timestamp::now());
                 self.publish();
@@ -289,6 +310,49 @@ impl Actor {
         }
         let entry = self.state.world.last_epoch;
         self.waiting.push(Waiting { entry, shows: answer.epoch, to, then: Then::Answer(answer) });
+    }
+
+    /// Enters conflicts that were noticed; tells how many.
+    fn enter_findings(&mut self, findings: &[Finding], through: Option<UnitId>) -> Result<usize, Refusal> {
+        match &self.mode {
+            Mode::Open => {}
+            Mode::ReadOnly(refusal) | Mode::Reloading(refusal) | Mode::Broken(refusal) => {
+                return Err(refusal.clone());
+            }
+        }
+        let Some(entry) = detected(&self.state, Timestamp::now(), findings, through) else { return Ok(0) };
+        let before = self.state.world.conflicts.len();
+        self.enter(entry, None);
+        Ok(self.state.world.conflicts.len() - before)
+    }
+
+    /// Answers a check or a scan once what it found is durable.
+    fn tell_examined(
+        &mut self,
+        read: Read,
+        findings: &[Finding],
+        (units_scanned, made): (usize, usize),
+        to: oneshot::Sender<Answer>,
+        begun: Begun,
+    ) {
+        let entered = if findings.is_empty() { Ok(0) } else { self.enter_findings(findings, None) };
+        let Query::Detect(request) = read.query else { return };
+        let then = match entered {
+            Ok(more) => {
+                // The answer tells of entries younger than the question.
+                let epoch = read.epoch.max(self.state.world.last_epoch);
+                let coverage = ScanCoverage { units_scanned, new_conflicts_found: made + more };
+                let read = Read { epoch, query: Query::Detected(request, coverage), ..read };
+                let (world, index) = (self.state.world.clone(), Arc::clone(&self.parts.frame.index));
+                Then::Compute(Box::new(Computation { read, world, index, _begun: begun }))
+            }
+            Err(refusal) => Then::Answer(Answer { epoch: self.shown, outcome: Err(refusal) }),
+        };
+        let shows = match &then {
+            Then::Compute(computation) => computation.read.epoch,
+            _ => self.shown,
+        };
+        self.waiting.push(Waiting { entry: self.state.world.last_epoch, shows, to, then });
     }
 
     /// Does what was decided; tells the greatest epoch that the reply shows, and how it is made.
@@ -512,6 +576,9 @@ impl Actor {
         self.parts.published.view.store(view);
         // A signal that is already there will do.
         let _ = self.parts.indexer.try_send(());
+        if !self.durable_world.uncompared.is_empty() {
+            let _ = self.parts.detector.try_send(());
+        }
     }
 
     fn log_thread_died(&mut self) {

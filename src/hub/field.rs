@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
+use super::detection::{Behind, DetectionDoor, Detector, Scanner, Writing};
 use super::endpoint::Endpoint;
 use super::enricher::{Enricher, embed_behind};
 use super::feed::{Bounds, Feed};
@@ -50,6 +51,9 @@ pub struct Field {
     calls: mpsc::Sender<Call>,
     /// Embeds messages by a model outside, where one is used.
     enricher: Option<Enricher>,
+    /// Compares messages with the Field, where that is wanted.
+    detection: Option<DetectionDoor>,
+    scanner: Arc<Scanner>,
     /// What the queue of calls may hold in bytes.
     room: Arc<Semaphore>,
     published: Arc<Published>,
@@ -89,6 +93,8 @@ pub(super) struct Means {
     pub directory: Option<PathBuf>,
     /// The embedding model outside, where one is used.
     pub endpoint: Option<Arc<Endpoint>>,
+    /// How long a message may be held up to be compared with the Field; nothing turns that off.
+    pub detection_budget: Option<Duration>,
 }
 
 impl Field {
@@ -100,7 +106,7 @@ impl Field {
         means: Means,
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
-        let Means { readers: pool, indexers, metrics, directory, endpoint } = means;
+        let Means { readers: pool, indexers, metrics, directory, endpoint, detection_budget } = means;
         let endpoint = endpoint.filter(|_| policy.meaning);
         let meaning = match &endpoint {
             Some(endpoint) => Meaning::Given { dimensions: endpoint.dimensions() },
@@ -146,18 +152,31 @@ impl Field {
         published.view.store(frame.view(&state.world, state.presence.all(), state.clock));
         published.clock.store(state.clock, Ordering::Release);
 
+        let detector = Arc::new(Detector::new(Arc::clone(&frame.index)));
+        let (waker, woken) = blocking::sync_channel(1);
+        let scanner = Arc::new(Scanner::new(waker.clone()));
+
         let mut readers = vec![reader];
         while readers.len() < pool.current_num_threads() + READERS_FOR_GETS {
             readers.push(log.reader().map_err(failed)?);
         }
         let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
-        let reads = Arc::new(Reads::new(pool, Arc::clone(&frame.policy), readers, calls.downgrade()));
+        let detection = detection_budget
+            .map(|budget| DetectionDoor::new(Arc::clone(&detector), Arc::clone(&pool), budget));
+        let for_detection = (Arc::clone(&detector), Arc::clone(&scanner));
+        let policy = Arc::clone(&frame.policy);
+        let reads = Arc::new(Reads::new(pool, policy, readers, calls.downgrade(), for_detection));
+        let behind = Behind::new(&frame.name, detector, &scanner, Arc::clone(&published), calls.downgrade());
+        let for_detector = thread::Builder::new()
+            .name(format!("akashik-detect-{name}"))
+            .spawn(move || behind.run(&woken))
+            .map_err(StartError::Thread)?;
         let (jobs, jobs_in) = blocking::sync_channel(1);
         let (done, done_in) = mpsc::channel(4);
         let for_writer = thread::Builder::new()
             .name(format!("akashik-log-{name}"))
             .spawn(move || writer::run(log, &jobs_in, &done));
-        let working = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
+        let working = vec![for_writer.map_err(StartError::Thread)?, for_indexer, for_detector];
         frame.index.set_whole();
         let _ = indexer.try_send(());
         let bounds = Bounds::default();
@@ -176,6 +195,7 @@ impl Field {
             feed: Arc::clone(&feed),
             metrics,
             indexer,
+            detector: waker,
         };
         let calls_back = calls.downgrade();
         tokio::spawn(Actor::new(parts).run());
@@ -189,6 +209,8 @@ impl Field {
             frame,
             calls,
             enricher,
+            detection,
+            scanner,
             room,
             published,
             reads,
@@ -229,6 +251,11 @@ impl Field {
             let view = self.view();
             enricher.embed(&mut message, view.world()).await;
         }
+        let mut writing = None;
+        if let Some(detection) = self.detection.as_ref().filter(|_| !message.operation.is_read()) {
+            writing = Some(detection.begin());
+            detection.look(&mut message, self.view()).await;
+        }
         let (to, answer) = oneshot::channel();
         let hand_over = async {
             // One message alone may be larger than the whole queue's bound.
@@ -239,7 +266,7 @@ impl Field {
             self.calls.send(call).await.ok()
         };
         let refusal = match tokio::time::timeout(Duration::from_millis(QUEUE_PATIENCE_MS), hand_over).await {
-            Ok(Some(())) => return Pending(Stage::Submitted(answer, Arc::clone(&self.published))),
+            Ok(Some(())) => return Pending(Stage::Submitted(answer, Arc::clone(&self.published)), writing),
             Ok(None) => Refusal::new(
                 ErrorCode::InternalError,
                 "This Field is closed: the hub is shutting down, or its log failed.",
@@ -338,8 +365,14 @@ impl Field {
         ))
     }
 
+    /// Ends what takes long: scans, and comparing behind, which goes on after the next start.
+    pub(super) fn wind_down(&self) {
+        self.scanner.close();
+    }
+
     /// Makes everything that was handed over durable, answers it, closes the log and ends the threads.
     pub(super) async fn stop(&self) {
+        self.wind_down();
         let (to, stopped) = oneshot::channel();
         if self.calls.send(Call::Stop(to)).await.is_ok() {
             let _ = stopped.await;
@@ -405,7 +438,7 @@ fn spawn_indexer(
 
 /// An answer on its way; resolves once everything that it tells of is durable.
 #[derive(Debug)]
-pub struct Pending(Stage);
+pub struct Pending(Stage, Option<Writing>);
 
 #[derive(Debug)]
 enum Stage {
@@ -418,7 +451,7 @@ enum Stage {
 impl Pending {
     /// An answer that needs no actor: for doors that must keep it in order with others.
     pub fn answered(answer: Answer) -> Self {
-        Self(Stage::Answered(Some(answer)))
+        Self(Stage::Answered(Some(answer)), None)
     }
 }
 
@@ -426,12 +459,16 @@ impl Future for Pending {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        match &mut self.0 {
+        let answered = match &mut self.0 {
             Stage::Submitted(answer, published) => {
                 Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| lost(published)))
             }
             Stage::Answered(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+        };
+        if answered.is_ready() {
+            self.1 = None;
         }
+        answered
     }
 }
 

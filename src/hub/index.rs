@@ -127,6 +127,11 @@ impl SharedIndex {
         self.forgotten.store(world.purges.len(), Ordering::Release);
     }
 
+    /// How many committed units of `world` it does not know yet.
+    pub fn lacks(&self, world: &World) -> usize {
+        world.timeline.len().saturating_sub(self.len())
+    }
+
     /// From now on the newest view holds all of the log.
     pub fn set_whole(&self) {
         self.whole.store(true, Ordering::Release);

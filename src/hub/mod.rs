@@ -7,6 +7,7 @@
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
 //! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
+//! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
 //!
 //! The way of a notification: what became durable goes into the stream of operations (`feed`), once its replies are
 //! out. Each subscription follows it from its own place (`follower`), wherever it is attached, and those of one reader
@@ -18,6 +19,7 @@ mod actor;
 mod answer;
 mod bells;
 mod debounce;
+mod detection;
 mod endpoint;
 mod enricher;
 mod feed;
@@ -46,7 +48,7 @@ mod writer;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
@@ -166,7 +168,8 @@ impl Hub {
         for (name, log) in config.fields.iter().zip(logs) {
             let limits = config.limits.clone();
             let mut policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits)
-                .with_meaning(config.meaning);
+                .with_meaning(config.meaning)
+                .with_detection(config.detects());
             policy.audit_reads = config.audit_reads;
             if let Some(endpoint) = &endpoint {
                 policy = policy.with_model(endpoint.model(), endpoint.dimensions());
@@ -177,6 +180,8 @@ impl Hub {
                 metrics: Arc::clone(&metrics),
                 directory: home.map(|home| home.join(name)),
                 endpoint: endpoint.clone(),
+                detection_budget: (config.detects())
+                    .then(|| Duration::from_millis(config.detection_budget_ms)),
             };
             fields.push(Field::start(name, policy, log, means).await?);
         }
@@ -215,6 +220,11 @@ impl Hub {
     /// Milliseconds since the hub started.
     pub fn uptime_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Ends what takes long, so that the doors can drain: a scan that is under way is answered with how far it came.
+    pub fn wind_down(&self) {
+        self.fields.iter().for_each(Field::wind_down);
     }
 
     /// Ends all Fields: what was submitted is decided and made durable, the logs are closed. Call it after

@@ -11,16 +11,17 @@ use tokio::sync::oneshot;
 
 use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
+use super::detection::{Detector, Scan, Scanner};
 use super::index::SharedIndex;
 use super::plans::preview;
 use super::waiting::{Computation, Then};
 use crate::field::{
-    Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, subscriptions,
+    Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, stands, subscriptions, target,
 };
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
-use crate::protocol::{ErrorCode, Refusal, UnitId};
-use crate::relevance::Tokens;
+use crate::protocol::{DetectMode, DetectRequest, ErrorCode, Refusal, UnitId};
+use crate::relevance::{Reader, Tokens};
 
 /// Computes reads of one Field.
 pub(super) struct Reads {
@@ -35,6 +36,10 @@ pub(super) struct Reads {
     open: AtomicUsize,
     /// The way back to the actor, for what is audited. Weak: the actor ends when the doors' ends are gone.
     actor: WeakSender<Call>,
+    /// For checks.
+    detector: Arc<Detector>,
+    /// For scans.
+    scanner: Arc<Scanner>,
 }
 
 /// A read that was begun; finished when this is dropped.
@@ -60,6 +65,7 @@ impl Reads {
         policy: Arc<Policy>,
         readers: Vec<Box<dyn LogReader>>,
         actor: WeakSender<Call>,
+        (detector, scanner): (Arc<Detector>, Arc<Scanner>),
     ) -> Self {
         Self {
             pool,
@@ -69,6 +75,8 @@ impl Reads {
             returned: Condvar::new(),
             open: AtomicUsize::new(0),
             actor,
+            detector,
+            scanner,
         }
     }
 
@@ -99,6 +107,16 @@ impl Reads {
 
     /// Answers a read; one that is audited by way of the actor, so that nobody is shown what is not noted.
     fn answer(&self, computation: Computation, to: oneshot::Sender<Answer>) {
+        if let Query::Detect(DetectRequest { mode, .. }) = &computation.read.query {
+            match mode {
+                DetectMode::List => {}
+                DetectMode::Check { target_id } => {
+                    let target_id = target_id.clone();
+                    return self.check(computation, &target_id, to);
+                }
+                DetectMode::Scan => return self.scan(computation, to),
+            }
+        }
         let Computation { read, world, index, _begun } = computation;
         let (outcome, shown) = self.compute(&read, &world, &index);
         let answer = Answer { epoch: read.epoch, outcome };
@@ -109,6 +127,35 @@ impl Reads {
         };
         // An actor that is gone drops the answer with the call, and the door says so.
         let _ = actor.blocking_send(Call::Shown { read: Box::new(read), shown, answer, to });
+    }
+
+    /// Compares one unit with all others, and has what was found entered before it is told.
+    fn check(&self, computation: Computation, target_id: &str, to: oneshot::Sender<Answer>) {
+        let Computation { read, world, index: _, _begun: begun } = computation;
+        let no = match target(&world, &self.policy, read.asker, target_id) {
+            Ok(no) => no,
+            Err(refusal) => {
+                let _ = to.send(Answer { epoch: read.epoch, outcome: Err(refusal) });
+                return;
+            }
+        };
+        let all = 0..u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+        let stop = || to.is_closed();
+        let findings = self.detector.findings(&world, no, all, &mut Reader::default(), stop);
+        let standing = world.timeline.iter().filter(|(_, no)| stands(&world, *no)).count();
+        let Some(actor) = self.actor.upgrade() else { return };
+        let scanned = standing.saturating_sub(1);
+        let call = Call::Examined { read: Box::new(read), findings, scanned, made: 0, to, begun };
+        let _ = actor.blocking_send(call);
+    }
+
+    fn scan(&self, computation: Computation, to: oneshot::Sender<Answer>) {
+        let Computation { read, world, index: _, _begun: begun } = computation;
+        let epoch = read.epoch;
+        if let Err(refused) = self.scanner.hand_in(Scan { read: Box::new(read), world, to, begun }) {
+            let (Scan { to, .. }, refusal) = *refused;
+            let _ = to.send(Answer { epoch, outcome: Err(refusal) });
+        }
     }
 
     /// The response, and which units an ATTUNE showed.
@@ -128,9 +175,12 @@ impl Reads {
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 return (payload(&answer), Some(answer.ids()));
             }
-            Query::Detect(request) => detect(world, request).and_then(|answer| payload(&answer)),
             Query::Compact(preparation) => {
                 preview(preparation, world, index).and_then(|answer| payload(&answer))
+            }
+            Query::Detect(request) => detect(world, request, None).and_then(|answer| payload(&answer)),
+            Query::Detected(request, coverage) => {
+                detect(world, request, Some(coverage.clone())).and_then(|answer| payload(&answer))
             }
             Query::Subscriptions => payload(&subscriptions(world, read.asker)),
             Query::Replay(request) => self

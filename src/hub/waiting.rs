@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::index::SharedIndex;
 use super::plans::Planning;
 use super::reads::Begun;
-use crate::field::{Read, State, World};
+use crate::field::{Query, Read, State, World};
 use crate::protocol::{ErrorCode, Refusal};
 
 /// What is done once its grounds are durable.
@@ -93,7 +93,10 @@ impl Queue {
                 }
                 Then::Compute(computation) => {
                     let asker = state.world.agents.get(computation.read.asker as usize);
-                    let stands = asker.is_some_and(|record| record.is_active()) && state.clock < reserved;
+                    // What a check or a scan found may be gone with the state.
+                    let found = matches!(computation.read.query, Query::Detected(..));
+                    let active = asker.is_some_and(|record| record.is_active());
+                    let stands = active && !found && state.clock < reserved;
                     if stands {
                         state.clock += 1;
                         computation.read.epoch = state.clock;

@@ -101,6 +101,9 @@ pub struct Deregistered {
     pub cleanup: Cleanup,
 }
 
+/// `conflict_detection` of a unit that is still to be compared with all or a part of the Field (section 7, RECORD).
+pub const DEFERRED: &str = "deferred";
+
 /// RECORD's response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
@@ -109,13 +112,16 @@ pub struct Recorded {
     pub memory_unit_id: UnitId,
     pub epoch: u64,
     pub conflicts_detected: Vec<ConflictId>,
+    /// [`DEFERRED`] where not all of the Field was compared yet: what else clashes follows as conflicts by `system`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict_detection: Option<String>,
     pub rejection_reason: Option<String>,
     /// What did not go as it should, though the unit is in the Field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<Warning>,
 }
 
-/// What did not go as it should in an operation that was done (section 9: `ENRICHMENT_FAILED`).
+/// What did not go as it should in an operation that was done (section 9: `ENRICHMENT_FAILED`, `DETECTION_TIMEOUT`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Warning {
@@ -135,6 +141,9 @@ pub struct Acknowledged {
     /// COMMIT's alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicts_detected: Option<Vec<ConflictId>>,
+    /// COMMIT's alone: as in [`Recorded`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict_detection: Option<String>,
     /// COMMIT's alone: what did not go as it should, though the unit is in the Field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<Warning>,

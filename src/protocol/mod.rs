@@ -21,8 +21,8 @@ mod unit;
 
 pub use agent::{Agent, AgentStatus};
 pub use answers::{
-    Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, Deregistered, Detected, Limits, Merged,
-    Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
+    Acknowledged, Attuned, Capabilities, Cleanup, ContextBudget, DEFERRED, Deregistered, Detected, Limits,
+    Merged, Recorded, Registered, RelevanceFactor, ReplayEvent, Replayed, ScanCoverage, ScopedMemoryUnit,
     SideEffects, Warning,
 };
 pub use compact::{CompactFilter, CompactRequest, CompactStrategy, Compacted};
@@ -35,7 +35,7 @@ pub use error::{ErrorBody, ErrorCode, Refusal};
 pub use ids::{ConflictId, Cursor, UnitId};
 pub use operation::Operation;
 pub use request::{
-    CommitRequest, DeregisterRequest, DetectFilter, DetectRequest, GiveUpRequest, RecordRequest,
+    CommitRequest, DeregisterRequest, DetectFilter, DetectMode, DetectRequest, GiveUpRequest, RecordRequest,
     RegisterRequest, ReplayDepth, ReplayRequest, ReplayTarget, Request,
 };
 pub(crate) use request::{check_committed, unsupported};

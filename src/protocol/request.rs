@@ -63,10 +63,25 @@ pub struct RecordRequest {
     pub relations: Vec<Relation>,
 }
 
-/// DETECT, mode `list`: the one mode served.
+/// What DETECT does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DetectMode {
+    /// Lists the known conflicts.
+    List,
+    /// Compares one unit with the Field.
+    Check {
+        /// The unit.
+        target_id: Box<str>,
+    },
+    /// Compares all units that stand with one another.
+    Scan,
+}
+
+/// DETECT.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct DetectRequest {
+    pub mode: DetectMode,
     pub filter: DetectFilter,
 }
 
@@ -157,7 +172,7 @@ impl Request {
             }
             Operation::Record => Self::Record(Box::new(record(&mut keys, limits, level)?)),
             Operation::Attune => Self::Attune(Box::new(AttuneRequest::read(keys, level)?)),
-            Operation::Detect => Self::Detect(detect(&mut keys)?),
+            Operation::Detect => Self::Detect(detect(&mut keys, level)?),
             Operation::Merge => Self::Merge(Box::new(MergeRequest::read(&mut keys, limits, level)?)),
             Operation::Replay => Self::Replay(replay(&mut keys)?),
             Operation::Subscribe => Self::Subscribe(SubscribeRequest::read(keys)?),
@@ -360,11 +375,14 @@ fn relation(at: usize, value: Value) -> Result<Relation, Refusal> {
     Ok(Relation { kind, target_id: Box::from(target_id.as_ref()), description })
 }
 
-fn detect(keys: &mut Keys) -> Result<DetectRequest, Refusal> {
+/// The conformance level from which DETECT looks for conflicts by itself (section 7).
+const DETECTION_LEVEL: u8 = 2;
+
+fn detect(keys: &mut Keys, level: u8) -> Result<DetectRequest, Refusal> {
     let known = || "check, scan, list".to_owned();
     let is_known = |name: &str| ["check", "scan", "list"].contains(&name).then(|| name.to_owned());
     let mode = keys.required_name("mode", is_known, known)?;
-    if mode != "list" {
+    if mode != "list" && level < DETECTION_LEVEL {
         return Err(Refusal::new(
             ErrorCode::UnsupportedOperation,
             format!(
@@ -374,10 +392,16 @@ fn detect(keys: &mut Keys) -> Result<DetectRequest, Refusal> {
         )
         .with("key", json!("mode")));
     }
+    let mode = match &*mode {
+        "check" => DetectMode::Check { target_id: Box::from(&*keys.required_id("target_id")?) },
+        "scan" => DetectMode::Scan,
+        _ => DetectMode::List,
+    };
     let Some(mut filter) = keys.object("filter")? else {
-        return Ok(DetectRequest { filter: DetectFilter::default() });
+        return Ok(DetectRequest { mode, filter: DetectFilter::default() });
     };
     Ok(DetectRequest {
+        mode,
         filter: DetectFilter {
             status: filter.names("status", ConflictStatus::from_name, ConflictStatus::names)?,
             types: filter.names("types", ConflictType::from_name, ConflictType::names)?,

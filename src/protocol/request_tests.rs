@@ -216,6 +216,8 @@ fn replay_detect_and_the_extension_operations_name_what_is_wrong() {
         ),
         (Detect, json!({}), "mode"),
         (Detect, json!({ "mode": "guess" }), "mode"),
+        (Detect, json!({ "mode": "check" }), "target_id"),
+        (Detect, json!({ "mode": "scan", "filter": [] }), "filter"),
         (Detect, json!({ "mode": "list", "filter": { "status": ["open"] } }), "filter.status"),
         (Detect, json!({ "mode": "list", "filter": { "types": "factual" } }), "filter.types"),
         (Retract, json!({ "reason": "wrong" }), "memory_unit_id"),
@@ -237,9 +239,5 @@ fn replay_detect_and_the_extension_operations_name_what_is_wrong() {
 fn what_is_not_served_is_said_plainly() {
     for operation in [Operation::Session, Operation::Coordinate, Operation::Handoff] {
         assert_eq!(refusal(operation, json!({})).0, ErrorCode::UnsupportedOperation);
-    }
-    for mode in ["check", "scan"] {
-        let code = refusal(Operation::Detect, json!({ "mode": mode })).0;
-        assert_eq!(code, ErrorCode::UnsupportedOperation);
     }
 }

@@ -139,6 +139,16 @@ impl Index {
         }
     }
 
+    /// What it takes in of what texts mean.
+    pub(super) fn meaning(&self) -> Meaning {
+        self.meaning
+    }
+
+    /// Where a term stands in documents before the horizon.
+    pub(super) fn postings_of(&self, term: u32, horizon: u32) -> &[Posting] {
+        self.postings[term as usize].before(horizon)
+    }
+
     /// Whether needs can be met by meaning.
     pub(super) fn knows_meaning(&self) -> bool {
         self.meaning != Meaning::Nothing

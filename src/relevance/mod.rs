@@ -19,7 +19,7 @@
 //! - `reason`: the score in words;
 //! - `summarize`: a text's most informative sentences for a need; `budget`: what a text costs in tokens;
 //! - `groups`, `condense`: many documents sorted into groups, and the texts of one made into a paragraph;
-//! - `contradict`: whether two texts contradict each other, and in what;
+//! - `rivals`: which documents a text may contradict; `contradict`: whether two texts do, and in what;
 //! - `affinity`: how much a unit matters to a listener, judged by the two of them alone, for notifications.
 //!
 //! Factors (specification, section 8): semantic, lexical and relations, which together are the closeness to the need;
@@ -54,6 +54,7 @@ mod postings;
 mod query;
 mod reading;
 mod reason;
+mod rivals;
 mod score;
 mod sessions;
 mod shortlist;
@@ -72,6 +73,7 @@ pub use contradict::{Claims, Clash, Grounds, clash};
 pub use groups::{Grouped, WordDirections, groups, nearest};
 pub use lexical::{Document, Index, Meaning};
 pub use reading::{Reader, Reading};
+pub use rivals::Sought;
 pub use score::{Candidate, Factor, Factors, Kind, Need, Ranked, Ranking, Serves, rank};
 pub use shortlist::{Pool, choose};
 pub use summarize::Summarizer;

@@ -157,6 +157,12 @@ impl Vectors {
         Some(Vector { scale: f32::from_le_bytes(scale.map(i8::cast_unsigned)), steps: steps.into() })
     }
 
+    /// A document's own direction as what is asked; `None` while it points nowhere.
+    pub fn asked(&self, document: u32) -> Option<Asked> {
+        let (_, steps) = self.row(document).filter(|_| self.points(document))?.split_at(SCALE);
+        Asked::new(&steps.iter().map(|step| f32::from(*step)).collect::<Vec<f32>>())
+    }
+
     /// How near a document points to what is asked: their cosine, 0 where they point apart or nowhere.
     pub fn nearness(&self, asked: &Asked, document: u32) -> f32 {
         let mut near = [0.0];

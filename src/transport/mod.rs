@@ -72,6 +72,7 @@ pub async fn serve(
         }
     }
     drop(listener);
+    hub.wind_down();
     hub.sessions().close_all();
     let drained = timeout(Duration::from_millis(DRAIN_MS), async {
         while let Some(ended) = connections.join_next().await {

@@ -1,4 +1,5 @@
-//! `akashik bench contradictions`: how well contradictions in text are noticed, and how fast. Needs no hub.
+//! `akashik bench contradictions`: how well contradictions in text are noticed, and how fast. Needs no hub, unless one is
+//! named to record the true texts in.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use serde_json::{Value, json};
 
 use super::super::exit::Failure;
 use super::super::screen;
+use super::false_conflicts::{Unit, count};
+use super::run_name;
 use super::tally::rounded;
 use crate::relevance::{Candidate, Claims, Document, Index, Kind, Need, Serves, clash, rank};
 
@@ -25,6 +28,9 @@ pub(in crate::cli) struct Contradictions {
     /// Texts that are all true, one JSON object a line with `content`: whatever is flagged among them is false
     #[arg(long, value_name = "FILE")]
     units: Option<PathBuf>,
+    /// A hub to record these texts in: what it then finds contradictory is counted, with everything that it looks at
+    #[arg(long, value_name = "URL", requires = "units")]
+    url: Option<String>,
     /// Texts, nearest by meaning and words, that each of these is compared with
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nearest: u16,
@@ -43,11 +49,6 @@ struct Pair {
     label: String,
 }
 
-#[derive(Deserialize)]
-struct Unit {
-    content: String,
-}
-
 impl Contradictions {
     /// Runs the measurement.
     pub fn run(&self) -> Result<(), Failure> {
@@ -56,7 +57,13 @@ impl Contradictions {
             report["pairs"] = self.judge_pairs(file)?;
         }
         if let Some(file) = &self.units {
-            report["units"] = self.judge_units(file)?;
+            report["units"] = match &self.url {
+                None => self.judge_units(file)?,
+                Some(url) => {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                    runtime.block_on(count(url, &run_name(), &lines(file)?, self.wrong))?
+                }
+            };
         }
         screen::show(self.json, &report, screen::figures)
     }

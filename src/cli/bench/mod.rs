@@ -2,12 +2,14 @@
 //!
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
 //! writes), `record`, `attune`, `compact` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what the kernel
-//! says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`.
+//! says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`, with
+//! `false_conflicts`.
 
 mod attune;
 mod compact;
 mod contradictions;
 mod ear;
+mod false_conflicts;
 mod fanout;
 mod fsync;
 mod hub_process;
@@ -32,7 +34,7 @@ pub(super) enum Bench {
     Compact(compact::Compact),
     /// How fast what is recorded reaches many who listen
     Fanout(fanout::Fanout),
-    /// How well contradictions in text are noticed; needs no hub
+    /// How well contradictions in text are noticed
     Contradictions(contradictions::Contradictions),
 }
 

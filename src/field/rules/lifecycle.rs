@@ -62,6 +62,7 @@ fn acknowledged(id: UnitId, epoch: u64) -> Acknowledged {
         memory_unit_id: id,
         epoch,
         conflicts_detected: None,
+        conflict_detection: None,
         warning: None,
     }
 }
@@ -126,7 +127,12 @@ pub(in super::super) fn commit(ground: &Ground<'_>, request: &CommitRequest) -> 
     let mut events = vec![Event::Committed { unit: Arc::clone(&unit), supersedes }];
     let warning = super::unenriched(ground, &unit, &mut events);
     let made = effects.consequences(ground, &unit, &mut events);
-    let reply =
-        Acknowledged { conflicts_detected: Some(made), warning, ..acknowledged(unit.id, ground.epoch) };
+    let (conflict_detection, timeout) = super::detected::deferred(ground, &unit, &mut events).unzip();
+    let reply = Acknowledged {
+        conflicts_detected: Some(made),
+        conflict_detection,
+        warning: warning.or(timeout.flatten()),
+        ..acknowledged(unit.id, ground.epoch)
+    };
     Ok(Change::new(events, &reply))
 }

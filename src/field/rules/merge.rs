@@ -334,6 +334,8 @@ impl<'a> Case<'a> {
             superseded: Vec::new(),
         });
         self.settle_others(&self.sides, new, events);
+        // It is compared behind: whoever resolves one conflict is not asked about the next at once.
+        super::detected::deferred(self.ground, &unit, events);
         let side_effects = SideEffects {
             superseded_units: superseded,
             new_unit_id: Some(new),

@@ -25,13 +25,15 @@ pub(in super::super) fn record(ground: &Ground<'_>, request: &RecordRequest) -> 
     let mut events = vec![Event::Recorded { unit: Arc::clone(&unit), supersedes }];
     let warning = super::unenriched(ground, &unit, &mut events);
     let conflicts_detected = effects.consequences(ground, &unit, &mut events);
+    let (conflict_detection, timeout) = super::detected::deferred(ground, &unit, &mut events).unzip();
     let reply = Recorded {
         status: "accepted".to_owned(),
         memory_unit_id: unit.id,
         epoch: ground.epoch,
         conflicts_detected,
+        conflict_detection,
         rejection_reason: None,
-        warning,
+        warning: warning.or(timeout.flatten()),
     };
     Ok(Change::new(events, &reply))
 }

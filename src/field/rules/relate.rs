@@ -9,6 +9,7 @@ use serde_json::json;
 use super::super::decide::Ground;
 use super::super::event::Event;
 use super::super::state::{ConflictNo, Slot, UnitNo};
+use super::detected;
 use crate::limits::OPEN_CONFLICTS_MAX;
 use crate::protocol::{
     Conflict, ConflictId, ConflictStatus, ConflictType, DetectedBy, ErrorCode, MemoryType, Refusal, Relation,
@@ -108,11 +109,11 @@ impl Effects {
     }
 
     /// The events that follow the unit's own: conflicts made, and conflicts settled because a unit of theirs
-    /// was replaced. Returns the ids of the conflicts made.
+    /// was replaced. Returns the ids of the conflicts made, those told of by the author first.
     pub fn consequences(&self, ground: &Ground<'_>, unit: &Unit, events: &mut Vec<Event>) -> Vec<ConflictId> {
         let world = &ground.state.world;
         let mut made = Vec::new();
-        let mut unit_is_listed = false;
+        let (mut unit_is_listed, mut noticed) = (false, BTreeSet::new());
         if ground.policy.level >= 1 {
             for (number, (no, said)) in (0..).zip(&self.contradicts) {
                 let id = ConflictId::new(ground.epoch, number);
@@ -121,6 +122,20 @@ impl Effects {
                 let contested = self.newly_contested(ground, *no, unit.id, &mut unit_is_listed);
                 events.push(Event::ConflictCreated { conflict: Arc::new(conflict), contested });
             }
+        }
+        // Before anything is settled: what leaves a conflict in this entry and enters another stays contested.
+        for suspicion in detected::suspicions(ground, unit) {
+            let Some(no) = detected::holds_for_new(ground, unit, suspicion) else { continue };
+            let told = self.contradicts.iter().any(|(known, _)| *known == no);
+            let twice = !noticed.insert(no);
+            if told || twice || self.supersedes.contains(&no) {
+                continue;
+            }
+            let id = ConflictId::new(ground.epoch, u32::try_from(made.len()).unwrap_or(u32::MAX));
+            made.push(id);
+            let conflict = detected::conflict(id, &world.slot(no).unit, unit, suspicion);
+            let contested = self.newly_contested(ground, no, unit.id, &mut unit_is_listed);
+            events.push(Event::ConflictCreated { conflict: Arc::new(conflict), contested });
         }
         for (id, (no, _)) in made.iter().zip(&self.contradicts) {
             if self.supersedes.contains(no) {
@@ -231,7 +246,7 @@ fn explicit_conflict(id: ConflictId, older: &Unit, newer: &Unit, said: Option<&s
 }
 
 /// Section 6. `priority` needs to know what the two units differ in; nothing tells that yet.
-fn conflict_type(a: MemoryType, b: MemoryType) -> ConflictType {
+pub(super) fn conflict_type(a: MemoryType, b: MemoryType) -> ConflictType {
     let plans = |kind| matches!(kind, MemoryType::Decision | MemoryType::Intention);
     match (a, b) {
         _ if plans(a) && plans(b) => ConflictType::Strategic,

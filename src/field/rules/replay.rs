@@ -418,7 +418,8 @@ impl Walk<'_> {
             Event::Discarded { memory_unit_id, .. }
             | Event::Retracted { memory_unit_id, .. }
             | Event::Unenriched { memory_unit_id }
-            | Event::Enriched { memory_unit_id } => *memory_unit_id,
+            | Event::Enriched { memory_unit_id }
+            | Event::DetectionDeferred { memory_unit_id, .. } => *memory_unit_id,
             _ => return None,
         };
         self.world.find_ever(id).map(|no| self.world.slot(no))

@@ -6,7 +6,8 @@ use super::super::event::{Entry, Event};
 use super::excerpt;
 use super::replay::Told;
 use crate::protocol::{
-    Cursor, MemoryType, Mode, RelationType, ReplayEvent, ReplayRequest, ReplayTarget, SYSTEM, Unit, UnitId,
+    Cursor, DetectedBy, MemoryType, Mode, RelationType, ReplayEvent, ReplayRequest, ReplayTarget, SYSTEM,
+    Unit, UnitId,
 };
 
 /// Characters of a unit's content in a sentence about it.
@@ -90,15 +91,21 @@ fn sentence(entry: &Entry, event: &Event, subject: Option<UnitId>) -> (Weight, S
         Event::Retracted { memory_unit_id, reason } => {
             (Weight::Turning, format!("Retracted {memory_unit_id}: {}", excerpt(reason, EXCERPT)))
         }
-        Event::ConflictCreated { conflict, .. } => (
-            Weight::Turning,
-            format!(
-                "Explicit conflict created from contradicts relation: {} against {}. {}",
-                conflict.unit_b,
-                conflict.unit_a,
-                excerpt(&conflict.description, 2 * EXCERPT)
-            ),
-        ),
+        Event::ConflictCreated { conflict, .. } => {
+            let how = match conflict.detected_by {
+                DetectedBy::Explicit => "Explicit conflict created from contradicts relation".to_owned(),
+                by => format!("Conflict noticed by {by} detection"),
+            };
+            let said = excerpt(&conflict.description, 2 * EXCERPT);
+            let told = format!("{how}: {} against {}. {said}", conflict.unit_b, conflict.unit_a);
+            (Weight::Turning, told)
+        }
+        Event::DetectionDeferred { memory_unit_id, .. } => {
+            (Weight::Minor, format!("{memory_unit_id} is still to be compared with the Field"))
+        }
+        Event::DetectionCaughtUp { through } => {
+            (Weight::Minor, format!("All units up to {through} have been compared with the Field"))
+        }
         Event::Subscribed { subscription } => {
             let names: Vec<_> = subscription.events.iter().map(|event| event.name()).collect();
             (Weight::Minor, format!("Subscribed to {}", names.join(", ")))

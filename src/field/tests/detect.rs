@@ -47,14 +47,14 @@ fn a_list_is_filtered_by_every_condition_and_an_empty_one_is_none() {
 
 #[test]
 fn modes_that_are_not_served_are_unsupported_and_unknown_ones_invalid() {
-    let (mut stage, _) = stage();
-    for (mode, code) in [
-        ("check", ErrorCode::UnsupportedOperation),
-        ("scan", ErrorCode::UnsupportedOperation),
-        ("guess", ErrorCode::InvalidMessage),
-    ] {
-        assert_eq!(stage.send("ada", "DETECT", json!({ "mode": mode })).code(), code);
+    let mut low = Stage::of_level(1);
+    low.join("ada");
+    for mode in ["check", "scan"] {
+        let refused = low.send("ada", "DETECT", json!({ "mode": mode, "target_id": "mem-1" }));
+        assert_eq!(refused.code(), ErrorCode::UnsupportedOperation);
     }
+    let (mut stage, _) = stage();
+    assert_eq!(stage.send("ada", "DETECT", json!({ "mode": "guess" })).code(), ErrorCode::InvalidMessage);
     for filter in [json!({ "status": ["open"] }), json!({ "types": ["finding"] }), json!([])] {
         let refused = stage.send("ada", "DETECT", json!({ "mode": "list", "filter": filter }));
         assert_eq!(refused.code(), ErrorCode::InvalidMessage);

@@ -12,6 +12,7 @@ mod clock;
 mod compact;
 mod conflicts;
 mod detect;
+mod detection;
 mod drafts;
 mod factors;
 mod hostile;
@@ -122,6 +123,8 @@ struct Stage {
     tokens: Tokens,
     /// What becomes of texts at a model outside.
     embedded: Embedded,
+    /// Whether units are compared with the Field when they are committed, and how.
+    detection: detection::Detection,
     now: u64,
     sent: u64,
 }
@@ -165,7 +168,8 @@ impl Stage {
         })
         .to_string();
         let message = Message::read(&Envelope::parse(&envelope).expect("an envelope"), &self.policy);
-        let message = Message { embedded: self.embedded.clone(), ..message };
+        let mut message = Message { embedded: self.embedded.clone(), ..message };
+        message.suspected = self.suspected(&message);
         let command = Command { at: Timestamp(self.now), connection: saying.connection, message };
         let mut command = command;
         let mut verdict = decide(&self.state, &self.policy, &command);
@@ -240,7 +244,9 @@ impl Stage {
                 Ok(answer)
             }
             Query::Detect(request) => {
-                detect(world, request).map(|answer| serde_json::to_value(answer).unwrap())
+                let coverage = self.noticed(read, request)?;
+                let world = &self.state.world;
+                detect(world, request, coverage).map(|answer| serde_json::to_value(answer).unwrap())
             }
             Query::Compact(preparation) => {
                 let (preparation, units) = (preparation.clone(), preparation.units(world));
@@ -249,6 +255,7 @@ impl Stage {
                     .preview(&self.state.world, &units, groups)
                     .map(|answer| serde_json::to_value(answer).unwrap())
             }
+            Query::Detected(..) => unreachable!("a stage detects in one go"),
             Query::Subscriptions => Ok(serde_json::to_value(subscriptions(world, read.asker)).unwrap()),
             Query::Replay(request) => {
                 let mut chronicle = Kept(&self.kept);

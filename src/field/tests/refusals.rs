@@ -40,7 +40,7 @@ fn refused() -> Vec<(ErrorCode, Refusal)> {
         (ErrorCode::AgentIdTaken, saying("system", "REGISTER", register("system"))),
         (ErrorCode::EpochOverflow, saying("ada", "RECORD", finding("x")).epoch(1 << 60)),
         (ErrorCode::UnsupportedOperation, saying("ada", "HANDOFF", json!({}))),
-        (ErrorCode::UnsupportedOperation, saying("ada", "DETECT", json!({ "mode": "scan" }))),
+        (ErrorCode::UnitNotFound, saying("ada", "DETECT", json!({ "mode": "check", "target_id": "mem-99" }))),
         (ErrorCode::UnitNotFound, saying("ada", "RETRACT", give_up("mem-99"))),
         (ErrorCode::UnitNotFound, saying("ada", "RECORD", related("x", &[["supersedes", "mem-99"]]))),
         (ErrorCode::UnitNotFound, saying("ada", "REPLAY", replay("mem-99"))),

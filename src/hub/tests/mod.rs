@@ -9,13 +9,14 @@ mod outbox;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc as mpsc_blocking};
 
 use arc_swap::ArcSwap;
 use imbl::Vector;
 use tokio::sync::mpsc;
 
 use super::actor::Published;
+use super::detection::{Detector, Scanner};
 use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::push::Push;
@@ -93,7 +94,9 @@ impl Rig {
         let published = Arc::new(Published { view, clock: AtomicU64::new(0) });
         let reader = Watched(log.reader().expect("memory can be read"), Arc::clone(&watch));
         let actor = mpsc::channel(1).0.downgrade();
-        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, vec![Box::new(reader)], actor));
+        let detector = Arc::new(Detector::new(Arc::clone(&frame.index)));
+        let detection = (detector, Arc::new(Scanner::new(mpsc_blocking::sync_channel(1).0)));
+        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, vec![Box::new(reader)], actor, detection));
         let feed = Arc::new(Feed::new(reads, Arc::clone(&published), false, bounds));
         Self { feed, published, frame, log, state: State::default(), watch }
     }

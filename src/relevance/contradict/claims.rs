@@ -149,6 +149,17 @@ impl Claims {
         Self { claims, text: std::mem::take(&mut scan.text).into_boxed_str() }
     }
 
+    /// Estimate of the memory that they hold, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let of_claim = |claim: &Claim| {
+            claim.words.capacity() * size_of::<Word>() + claim.quantities.capacity() * size_of::<Quantity>()
+        };
+        size_of::<Self>()
+            + self.text.len()
+            + self.claims.capacity() * size_of::<Claim>()
+            + self.claims.iter().map(of_claim).sum::<usize>()
+    }
+
     /// Whether the text claims nothing that could be contradicted.
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty()

@@ -289,9 +289,26 @@ impl Reader<'_> {
             at += 1;
         }
         let start = quantity.tokens.start;
-        if quantity.label[0] == 0 && digits && start > 0 && self.is_numbered(start - 1) {
+        if (quantity.label[0] == 0 || self.is_subject(start))
+            && digits
+            && start > 0
+            && self.is_numbered(start - 1)
+        {
             quantity.measure = Measure::Label;
+            quantity.label = [0; LABEL_WORDS];
             quantity.label[0] = self.lexicon.stem(self.word(start - 1), self.language);
+        }
+    }
+
+    /// Whether a number at this place ends the subject of the claim: of "Pump 3 leaks" three leaks are not what is meant,
+    /// of "Holds 3 users" three users are.
+    fn is_subject(&self, at: usize) -> bool {
+        const THE: [&str; 12] =
+            ["the", "this", "that", "our", "der", "die", "das", "el", "la", "le", "les", "los"];
+        match at {
+            1 => !self.word(0).ends_with('s'),
+            2 => THE.contains(&self.word(0)),
+            _ => false,
         }
     }
 

@@ -1,0 +1,308 @@
+//! What contradicts what: the boundaries of automatic detection (section 7, RECORD and DETECT).
+//!
+//! Two units are compared where both stand (committed, live, not archived), both claim something, and nobody has said
+//! how they stand to each other. They contradict each other in one of three ways:
+//!
+//! - `semantic`: what one says and what the other says cannot both be true of one subject that both name
+//!   (`relevance::contradict`);
+//! - `temporal`: the same, where the newer unit is clearly less sure than the older one, which is established: the
+//!   older one's score is at least [`ESTABLISHED`], the newer one's lower by at least [`CLEARLY_LESS`]. The newer word
+//!   is then probably not the better one;
+//! - `logical`: an assumption of one contradicts what the other says. Of a unit's assumptions the first
+//!   [`ASSUMPTIONS_MAX`] are read, of each the first [`ASSUMPTION_MAX_BYTES`]. Between units whose contents contradict
+//!   each other already there is no second conflict.
+//!
+//! A question claims nothing, and a contradiction tells of two claims that are others'. An intention is of the future:
+//! only another plan (a decision, an intention, a constraint, a human directive) contradicts it. An observation with
+//! another number or date than the same agent's earlier observation is the next measurement, not a change of mind.
+//!
+//! Own units count like others': agents change their minds, and then say `supersedes`.
+
+use std::sync::Arc;
+
+use super::super::state::{Slot, UnitNo, World};
+use super::super::suspicion::Suspicion;
+use crate::protocol::{
+    CommitRequest, Confidence, DetectedBy, Intent, MemoryType, Mode, RecordRequest, Relation, RelationType,
+    Unit, UnitId,
+};
+use crate::relevance::{Claims, Clash, Grounds, clash};
+
+/// Score from which a unit is established: its author was fairly sure.
+const ESTABLISHED: f64 = 0.7;
+/// How much lower a score is clearly lower.
+const CLEARLY_LESS: f64 = 0.2;
+/// Assumptions of a unit that are read, the first.
+const ASSUMPTIONS_MAX: usize = 8;
+/// Bytes of an assumption that are read, the first.
+const ASSUMPTION_MAX_BYTES: usize = 1_024;
+/// Suspicions of one unit that are kept, the strongest: one that clashes with more is settled by a person, not by
+/// hundreds of conflicts.
+const SUSPICIONS_MAX: usize = 8;
+
+/// What a unit says, as far as it can contradict another: of one in the Field, or of one on its way there.
+#[derive(Debug, Clone, Copy)]
+pub struct Statement<'a> {
+    /// Its id, once it has one.
+    id: Option<UnitId>,
+    kind: MemoryType,
+    content: &'a str,
+    intent: &'a Intent,
+    confidence: Option<&'a Confidence>,
+    relations: &'a [Relation],
+    author: &'a str,
+    /// Its place in the order of commits; what has none yet is the newest.
+    place: Option<u32>,
+}
+
+impl<'a> Statement<'a> {
+    /// Of a unit in the Field.
+    pub fn of(slot: &'a Slot) -> Self {
+        let place = slot.place;
+        Self { id: Some(slot.id), place, ..Self::by(&slot.unit) }
+    }
+
+    /// Of a unit that a RECORD commits.
+    pub fn recorded(request: &'a RecordRequest, author: &'a str) -> Self {
+        Self {
+            id: None,
+            kind: request.kind,
+            content: &request.content,
+            intent: &request.intent,
+            confidence: request.confidence.as_ref(),
+            relations: &request.relations,
+            author,
+            place: None,
+        }
+    }
+
+    /// Of a draft that a COMMIT commits.
+    pub fn committed(draft: &'a Slot, request: &'a CommitRequest) -> Self {
+        let of_draft = Self::by(&draft.unit);
+        Self {
+            id: Some(draft.id),
+            confidence: request.confidence.as_ref().or(of_draft.confidence),
+            relations: request.relations.as_deref().unwrap_or(of_draft.relations),
+            ..of_draft
+        }
+    }
+
+    pub(super) fn by(unit: &'a Unit) -> Self {
+        Self {
+            id: None,
+            kind: unit.kind,
+            content: &unit.content,
+            intent: &unit.intent,
+            confidence: unit.confidence.as_ref(),
+            relations: &unit.relations,
+            author: &unit.source.agent_id,
+            place: None,
+        }
+    }
+
+    /// Whether a unit of this type can contradict anything.
+    pub fn claims(&self) -> bool {
+        claims(self.kind)
+    }
+
+    /// Its text as the index reads it.
+    pub fn document(&self) -> crate::relevance::Document<'a> {
+        crate::relevance::Document {
+            content: self.content,
+            purpose: &self.intent.purpose,
+            question: self.intent.question.as_deref(),
+            author: self.author,
+            role: "",
+            session: None,
+        }
+    }
+
+    /// Reads what it claims: the costly part of comparing, done once for each unit.
+    pub fn read(&self) -> Stated {
+        let assumptions = self.confidence.map_or(&[][..], |confidence| &confidence.assumptions[..]);
+        let assumptions = assumptions.iter().take(ASSUMPTIONS_MAX);
+        let claims = |text: &str| Claims::of(&text[..text.floor_char_boundary(ASSUMPTION_MAX_BYTES)]);
+        Stated {
+            content: Claims::of(self.content),
+            assumptions: assumptions.map(|text| claims(text)).filter(|claims| !claims.is_empty()).collect(),
+        }
+    }
+
+    /// The texts of its assumptions that are read.
+    pub fn assumptions(&self) -> impl Iterator<Item = &'a str> {
+        let assumptions = self.confidence.map_or(&[][..], |confidence| &confidence.assumptions[..]);
+        let cut = |text: &'a Box<str>| &text[..text.floor_char_boundary(ASSUMPTION_MAX_BYTES)];
+        assumptions.iter().take(ASSUMPTIONS_MAX).map(cut)
+    }
+
+    fn score(&self) -> Option<f64> {
+        self.confidence.and_then(|confidence| confidence.score)
+    }
+
+    /// Whether a relation of this one to `other` says already how the two stand to each other.
+    fn speaks_of(&self, other: &Self) -> bool {
+        let Some(id) = other.id else { return false };
+        self.relations.iter().any(|relation| {
+            (self.kind == MemoryType::Correction || says_how_they_stand(relation.kind))
+                && relation.target_id.parse() == Ok(id)
+        })
+    }
+}
+
+/// What a unit claims, read.
+#[derive(Debug, Default)]
+pub struct Stated {
+    content: Claims,
+    assumptions: Vec<Claims>,
+}
+
+impl Stated {
+    /// Whether nothing could contradict it.
+    pub fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.assumptions.is_empty()
+    }
+
+    /// Estimate of the memory that it holds.
+    pub fn memory_bytes(&self) -> usize {
+        let all = std::iter::once(&self.content).chain(&self.assumptions);
+        size_of::<Self>() + all.map(Claims::memory_bytes).sum::<usize>()
+    }
+}
+
+/// A relation after which nobody needs to be told that two units differ.
+fn says_how_they_stand(kind: RelationType) -> bool {
+    matches!(
+        kind,
+        RelationType::Supersedes
+            | RelationType::Contradicts
+            | RelationType::Supports
+            | RelationType::Elaborates
+            | RelationType::Answers
+    )
+}
+
+fn claims(kind: MemoryType) -> bool {
+    !matches!(kind, MemoryType::Question | MemoryType::Contradiction)
+}
+
+fn is_plan(kind: MemoryType) -> bool {
+    matches!(
+        kind,
+        MemoryType::Decision | MemoryType::Intention | MemoryType::Constraint | MemoryType::HumanDirective
+    )
+}
+
+/// Whether units of these types can contradict each other.
+pub(super) fn may_clash(a: MemoryType, b: MemoryType) -> bool {
+    let future = a == MemoryType::Intention || b == MemoryType::Intention;
+    claims(a) && claims(b) && (!future || (is_plan(a) && is_plan(b)))
+}
+
+/// Whether a unit is one of those that are compared.
+pub fn stands(world: &World, no: UnitNo) -> bool {
+    let slot = world.slot(no);
+    slot.mode == Mode::Committed && slot.status.is_live() && !slot.purged && !world.is_archived(no)
+}
+
+/// Whether a conflict between two units would tell anything new, as far as the two themselves say. (Two units of one
+/// chain of supersession never both stand.)
+pub(super) fn are_open_to_each_other(one: &Statement<'_>, other: &Statement<'_>) -> bool {
+    may_clash(one.kind, other.kind) && !one.speaks_of(other) && !other.speaks_of(one)
+}
+
+/// Compares a statement with others, of which those count that stand now. `recall` gives what a unit claims, or
+/// nothing to have this end early.
+pub fn suspicions(
+    world: &World,
+    statement: &Statement<'_>,
+    stated: &Stated,
+    others: impl Iterator<Item = UnitNo>,
+    mut recall: impl FnMut(UnitNo) -> Option<Arc<Stated>>,
+) -> Vec<Suspicion> {
+    let mut found: Vec<(Contradiction, UnitId)> = Vec::new();
+    for no in others {
+        let slot = world.slot(no);
+        let other = Statement::of(slot);
+        let known = statement.id.is_some_and(|id| id == slot.id || disputed(world, id, no));
+        if known || !stands(world, no) || !are_open_to_each_other(statement, &other) {
+            continue;
+        }
+        let Some(theirs) = recall(no) else { break };
+        let is_older = statement.place.is_some_and(|place| slot.place.is_some_and(|other| place < other));
+        let contradiction = if is_older {
+            contradiction((statement, stated), (&other, &theirs))
+        } else {
+            contradiction((&other, &theirs), (statement, stated))
+        };
+        found.extend(contradiction.map(|contradiction| (contradiction, slot.id)));
+    }
+    found.sort_by(|(a, one), (b, other)| b.strength.total_cmp(&a.strength).then(one.cmp(other)));
+    found.truncate(SUSPICIONS_MAX);
+    let suspicion = |(found, against): (Contradiction, UnitId)| Suspicion {
+        against,
+        by: found.by,
+        description: found.description.into(),
+    };
+    found.into_iter().map(suspicion).collect()
+}
+
+/// Whether two units have been in a conflict with each other, resolved or not.
+pub(super) fn disputed(world: &World, id: UnitId, other: UnitNo) -> bool {
+    let of = |no| world.disputes.get(&no);
+    let Some((ours, theirs)) = world.find(id).and_then(|no| of(no)).zip(of(other)) else { return false };
+    let (fewer, partner) =
+        if ours.len() <= theirs.len() { (ours, world.slot(other).id) } else { (theirs, id) };
+    fewer.iter().any(|number| world.conflicts[*number as usize].partner_of(partner).is_some())
+}
+
+/// A contradiction found between two statements.
+struct Contradiction {
+    by: DetectedBy,
+    strength: f32,
+    description: String,
+}
+
+type Side<'a> = (&'a Statement<'a>, &'a Stated);
+
+fn contradiction((older, older_says): Side<'_>, (newer, newer_says): Side<'_>) -> Option<Contradiction> {
+    if let Some(found) = clash(&older_says.content, &newer_says.content) {
+        if is_next_measurement(older, newer, &found) {
+            return None;
+        }
+        let Clash { strength, words, .. } = found;
+        return Some(match outdoes(older, newer) {
+            Some((sure, unsure)) => Contradiction {
+                by: DetectedBy::Temporal,
+                strength,
+                description: format!("{words}; the newer one is less sure, {unsure} against {sure}"),
+            },
+            None => Contradiction { by: DetectedBy::Semantic, strength, description: words },
+        });
+    }
+    let assumed = |assumptions: &[Claims], content: &Claims, of_older: bool| {
+        let found = assumptions.iter().find_map(|assumption| {
+            if of_older { clash(assumption, content) } else { clash(content, assumption) }
+        })?;
+        let whose = if of_older { "older" } else { "newer" };
+        Some(Contradiction {
+            by: DetectedBy::Logical,
+            strength: found.strength,
+            description: format!("{}, which the {whose} one assumes", found.words),
+        })
+    };
+    assumed(&older_says.assumptions, &newer_says.content, true)
+        .or_else(|| assumed(&newer_says.assumptions, &older_says.content, false))
+}
+
+/// The scores, where the older unit is established and the newer one clearly less sure.
+fn outdoes(older: &Statement<'_>, newer: &Statement<'_>) -> Option<(f64, f64)> {
+    let (sure, unsure) = older.score().zip(newer.score())?;
+    // Scores are written as hundredths: 0.9 - 0.7 is meant to be 0.2.
+    let clearly = sure - unsure >= CLEARLY_LESS - 1e-9;
+    (sure >= ESTABLISHED && clearly).then_some((sure, unsure))
+}
+
+fn is_next_measurement(older: &Statement<'_>, newer: &Statement<'_>, found: &Clash) -> bool {
+    let observed = older.kind == MemoryType::Observation && newer.kind == MemoryType::Observation;
+    observed && older.author == newer.author && matches!(found.grounds, Grounds::Quantity | Grounds::Date)
+}

@@ -1,0 +1,261 @@
+//! Behind: one thread of a Field compares what the door had no time for, and scans the Field when asked to.
+//!
+//! It steps back behind everything else that the hub does, so under load the backlog grows and writing does not slow
+//! down; the backlog stands in the state and is as long as there are units at most. What is found goes to the actor in
+//! small entries. A scan is one at a time; the backlog has its turn in between.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::mpsc::WeakSender;
+use tokio::sync::oneshot;
+
+use super::Detector;
+use crate::field::{Finding, Read, World, stands};
+use crate::hub::actor::{Call, Published};
+use crate::hub::answer::Answer;
+use crate::hub::reads::Begun;
+use crate::hub::step_back;
+use crate::limits::{DETECTED_AN_ENTRY_MAX, DETECTION_BATCH_MAX};
+use crate::protocol::{ErrorCode, Refusal, UnitId};
+use crate::relevance::Reader;
+
+/// How far the thread steps back, in steps of the system's niceness: further than the indexer.
+const NICENESS: i32 = 15;
+/// What comes within this time is compared together, and makes one entry.
+const GATHERING: Duration = Duration::from_millis(40);
+/// How long a batch takes at most before what was found is told.
+const BATCH: Duration = Duration::from_millis(250);
+/// How long an entry of its own may take to become durable before the state is looked at again.
+const DURABLE_PATIENCE: Duration = Duration::from_secs(2);
+/// How often a scan tells how far it is.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// A scan that was asked for.
+pub(in crate::hub) struct Scan {
+    pub read: Box<Read>,
+    pub world: World,
+    pub to: oneshot::Sender<Answer>,
+    pub begun: Begun,
+}
+
+/// What the thread and those who want something of it share.
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: Mutex<Option<Scan>>,
+    scanning: AtomicBool,
+    closing: AtomicBool,
+}
+
+/// Where scans are handed in, and the thread is told to end.
+#[derive(Debug)]
+pub(in crate::hub) struct Scanner {
+    desk: Arc<Desk>,
+    waker: SyncSender<()>,
+}
+
+impl std::fmt::Debug for Scan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scan").field("read", &self.read).finish_non_exhaustive()
+    }
+}
+
+impl Scanner {
+    pub fn new(waker: SyncSender<()>) -> Self {
+        Self { desk: Arc::default(), waker }
+    }
+
+    /// Hands a scan in.
+    ///
+    /// # Errors
+    /// The scan itself, and `OVERLOADED` while another one is under way.
+    pub fn hand_in(&self, scan: Scan) -> Result<(), Box<(Scan, Refusal)>> {
+        if self.desk.is_closing() {
+            return Err(Box::new((scan, cut_off(0, 0))));
+        }
+        if self.desk.scanning.swap(true, Ordering::AcqRel) {
+            let refusal = Refusal::new(
+                ErrorCode::Overloaded,
+                "Another scan of this Field is under way.",
+                "Repeat the message after the time given; what that scan finds is listed by then.",
+            )
+            .with("retry_after_ms", json!(5_000));
+            return Err(Box::new((scan, refusal)));
+        }
+        *self.desk.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(scan);
+        let _ = self.waker.try_send(());
+        Ok(())
+    }
+
+    /// From now on nothing long is begun, and what is under way ends soon.
+    pub fn close(&self) {
+        self.desk.closing.store(true, Ordering::Release);
+        let _ = self.waker.try_send(());
+    }
+}
+
+impl Desk {
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn take(&self) -> Option<Scan> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The thread's own.
+pub(in crate::hub) struct Behind {
+    field: Arc<str>,
+    detector: Arc<Detector>,
+    desk: Arc<Desk>,
+    published: Arc<Published>,
+    /// Weak: the actor ends when the doors' ends are gone.
+    actor: WeakSender<Call>,
+}
+
+impl Behind {
+    pub fn new(
+        field: &Arc<str>,
+        detector: Arc<Detector>,
+        scanner: &Scanner,
+        published: Arc<Published>,
+        actor: WeakSender<Call>,
+    ) -> Self {
+        Self { field: Arc::clone(field), detector, desk: Arc::clone(&scanner.desk), published, actor }
+    }
+
+    /// Runs until nobody can wake it any more, or the Field is closed.
+    pub fn run(self, told: &Receiver<()>) {
+        step_back(NICENESS);
+        let mut reader = Reader::default();
+        let mut more = false;
+        loop {
+            let woken = if more { told.try_recv() } else { told.recv().map_err(Into::into) };
+            if woken == Err(TryRecvError::Disconnected) || self.desk.is_closing() {
+                break;
+            }
+            match self.desk.take() {
+                Some(scan) => {
+                    self.scan(scan, &mut reader);
+                    self.desk.scanning.store(false, Ordering::Release);
+                }
+                None if !more => thread::sleep(GATHERING),
+                None => {}
+            }
+            more = self.catch_up(&mut reader);
+        }
+        if let Some(Scan { read, to, .. }) = self.desk.take() {
+            let _ = to.send(Answer { epoch: read.epoch, outcome: Err(cut_off(0, 0)) });
+        }
+    }
+
+    /// Compares some of what is still to be compared; whether there may be more.
+    fn catch_up(&self, reader: &mut Reader) -> bool {
+        let view = self.published.view.load_full();
+        let world = view.world();
+        let started = Instant::now();
+        let (mut findings, mut through) = (Vec::new(), None);
+        for (&place, &compared) in world.uncompared.iter().take(DETECTION_BATCH_MAX) {
+            let Some((_, no)) = world.timeline.get(place as usize) else { break };
+            let found = self.detector.findings(world, *no, compared..place, reader, || self.is_closing());
+            // Not compared to the end.
+            if self.is_closing() {
+                return false;
+            }
+            findings.extend(found);
+            through = Some(world.slot(*no).id);
+            if findings.len() >= DETECTED_AN_ENTRY_MAX || started.elapsed() > BATCH {
+                break;
+            }
+        }
+        let Some(through) = through else { return false };
+        let Some((epoch, _)) = self.tell(findings, Some(through)) else {
+            // The log cannot be written: it is done again once it can.
+            thread::sleep(DURABLE_PATIENCE);
+            return true;
+        };
+        // What is not durable is not in the next view, and would be compared again.
+        let patience = Instant::now();
+        while self.published.view.load().world().last_epoch < epoch
+            && patience.elapsed() < DURABLE_PATIENCE
+            && !self.is_closing()
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        !self.published.view.load().world().uncompared.is_empty()
+    }
+
+    /// Hands findings to the actor; tells the epoch of their entry, the last one if there was nothing to enter, and
+    /// how many conflicts it made. Nothing where they cannot be kept.
+    fn tell(&self, findings: Vec<Finding>, through: Option<UnitId>) -> Option<(u64, usize)> {
+        let (to, entered) = oneshot::channel();
+        let actor = self.actor.upgrade()?;
+        actor.blocking_send(Call::Detected { findings, through, to }).ok()?;
+        drop(actor);
+        entered.blocking_recv().ok().flatten()
+    }
+
+    /// Compares each unit that stands with those before it.
+    fn scan(&self, scan: Scan, reader: &mut Reader) {
+        let Scan { read, world, to, begun } = scan;
+        let started = Instant::now();
+        let of = world.timeline.len();
+        let (mut scanned, mut made, mut told) = (0, 0, started);
+        let mut findings = Vec::new();
+        for (place, (_, no)) in (0u32..).zip(&world.timeline) {
+            let stop = || self.is_closing() || to.is_closed();
+            if stop() {
+                made += self.tell(findings, None).map_or(0, |(_, made)| made);
+                tracing::info!(field = %self.field, scanned, of, conflicts = made, "a scan was cut off");
+                let _ = to.send(Answer { epoch: read.epoch, outcome: Err(cut_off(scanned, of)) });
+                return;
+            }
+            if stands(&world, *no) {
+                findings.extend(self.detector.findings(&world, *no, 0..place, reader, stop));
+                scanned += 1;
+            }
+            if findings.len() >= DETECTED_AN_ENTRY_MAX {
+                let Some((_, more)) = self.tell(std::mem::take(&mut findings), None) else {
+                    let _ = to.send(Answer { epoch: read.epoch, outcome: Err(not_kept(scanned, of)) });
+                    return;
+                };
+                made += more;
+            }
+            if told.elapsed() > PROGRESS {
+                told = Instant::now();
+                tracing::info!(field = %self.field, scanned = place, of, conflicts = made, "scanning for contradictions");
+                self.catch_up(reader);
+            }
+        }
+        let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(field = %self.field, scanned, conflicts = made + findings.len(), took_ms, "scanned for contradictions");
+        if let Some(actor) = self.actor.upgrade() {
+            let _ = actor.blocking_send(Call::Examined { read, findings, scanned, made, to, begun });
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.desk.is_closing()
+    }
+}
+
+fn cut_off(scanned: usize, of: usize) -> Refusal {
+    Refusal::new(
+        ErrorCode::InternalError,
+        format!("The hub is shutting down: the scan was cut off after {scanned} of {of} units."),
+        "Repeat it once the hub is there again; what it had found is in the Field.",
+    )
+}
+
+fn not_kept(scanned: usize, of: usize) -> Refusal {
+    Refusal::new(
+        ErrorCode::InternalError,
+        format!("The log cannot be written: the scan was ended after {scanned} of {of} units."),
+        "Repeat it later; tell the hub's operator if it goes on.",
+    )
+}

@@ -1,0 +1,147 @@
+//! At the door: what a message is about to commit is compared with the Field before the actor hears of it.
+//!
+//! It must not slow writing down. So it is done where there is time: with few writes under way, by as many at once as
+//! the pool has threads, at most as long as the budget says. Whatever else is committed without, and compared behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, oneshot};
+
+use super::Detector;
+use crate::field::{Embedded, Message, Statement, Suspected, World};
+use crate::hub::view::View;
+use crate::limits::DETECTED_BESIDE_WRITES_MAX;
+use crate::protocol::{CommitRequest, Mode, RecordRequest, Request};
+use crate::relevance::Reader;
+
+/// Compares a Field's messages before they are decided.
+pub(in crate::hub) struct DetectionDoor {
+    detector: Arc<Detector>,
+    pool: Arc<rayon::ThreadPool>,
+    permits: Arc<Semaphore>,
+    budget: Duration,
+    /// Writes whose answers are not out.
+    writing: Arc<AtomicUsize>,
+}
+
+/// A write under way, until this is dropped.
+#[derive(Debug)]
+pub(in crate::hub) struct Writing(Arc<AtomicUsize>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for DetectionDoor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DetectionDoor").finish_non_exhaustive()
+    }
+}
+
+/// What is committed, taken out of its message so that another thread can read it.
+enum Committing {
+    Record(Box<RecordRequest>, Arc<str>),
+    Draft(Box<CommitRequest>),
+}
+
+impl DetectionDoor {
+    pub fn new(detector: Arc<Detector>, pool: Arc<rayon::ThreadPool>, budget: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(pool.current_num_threads()));
+        Self { detector, pool, permits, budget, writing: Arc::default() }
+    }
+
+    /// Notes that a message is under way.
+    pub fn begin(&self) -> Writing {
+        self.writing.fetch_add(1, Ordering::Relaxed);
+        Writing(Arc::clone(&self.writing))
+    }
+
+    /// Looks for what a message that was begun contradicts.
+    pub async fn look(&self, message: &mut Message, view: Arc<View>) {
+        let committing = match &message.request {
+            Ok(Request::Record(request)) if commits(request) => {
+                let author = Arc::clone(&message.agent_id);
+                // Taken before the text is copied: most that find no time are many.
+                if self.is_busy() {
+                    message.suspected = Suspected::Deferred { timed_out: false };
+                    return;
+                }
+                Committing::Record(request.clone(), author)
+            }
+            Ok(Request::Commit(request)) => Committing::Draft(request.clone()),
+            Ok(Request::Merge(request)) if request.synthesis.is_some() => {
+                message.suspected = Suspected::Deferred { timed_out: false };
+                return;
+            }
+            _ => return,
+        };
+        message.suspected = self.within_budget(committing, message.embedded.clone(), view).await;
+    }
+
+    fn is_busy(&self) -> bool {
+        self.writing.load(Ordering::Relaxed) > DETECTED_BESIDE_WRITES_MAX
+    }
+
+    async fn within_budget(&self, committing: Committing, embedded: Embedded, view: Arc<View>) -> Suspected {
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let (false, Ok(permit), true) = (self.is_busy(), permit, self.detector.is_ready(view.world())) else {
+            return Suspected::Deferred { timed_out: false };
+        };
+        let detector = Arc::clone(&self.detector);
+        let (to, found) = oneshot::channel();
+        self.pool.spawn(move || {
+            let _permit = permit;
+            if to.is_closed() {
+                return;
+            }
+            let stop = || to.is_closed();
+            let suspected = look(&detector, view.world(), &committing, &embedded, stop);
+            let _ = to.send(suspected);
+        });
+        match tokio::time::timeout(self.budget, found).await {
+            Ok(Ok(suspected)) => suspected,
+            // The search panicked; the thread behind has its turn.
+            Ok(Err(_)) => Suspected::Deferred { timed_out: false },
+            Err(_) => Suspected::Deferred { timed_out: true },
+        }
+    }
+}
+
+fn commits(request: &RecordRequest) -> bool {
+    request.mode == Mode::Committed && Statement::recorded(request, "").claims()
+}
+
+fn look(
+    detector: &Detector,
+    world: &World,
+    committing: &Committing,
+    embedded: &Embedded,
+    stop: impl Fn() -> bool,
+) -> Suspected {
+    let statement = match committing {
+        Committing::Record(request, author) => Statement::recorded(request, author),
+        Committing::Draft(request) => {
+            let draft = request.memory_unit_id.parse().ok().and_then(|id| world.find(id));
+            // Not durable yet, or not there: the rule says what becomes of it.
+            let Some(draft) = draft else { return Suspected::Deferred { timed_out: false } };
+            Statement::committed(world.slot(draft), request)
+        }
+    };
+    if !statement.claims() {
+        return Suspected::Unasked;
+    }
+    let direction = match embedded {
+        Embedded::Given(direction) => Some(&**direction),
+        Embedded::Unasked | Embedded::Failed(_) => None,
+    };
+    let mut reader = Reader::default();
+    let with = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+    match detector.at_the_door(world, &statement, direction, &mut reader, stop) {
+        Some(suspicions) => Suspected::Compared { with, suspicions: suspicions.into() },
+        None => Suspected::Unasked,
+    }
+}

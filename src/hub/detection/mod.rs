@@ -1,0 +1,153 @@
+//! Looking for contradictions: what a unit clashes with, found on a view of the world and handed to the heart as
+//! suspicions.
+//!
+//! In reading order: `memory`: what units claim, kept as long as there is room; [`Detector`]: one statement against the
+//! units nearest to it; `door`: what a message says is looked at before it is decided, within a budget of time; `behind`:
+//! what there was no time for, and scans, by one thread that steps back behind everything else.
+//!
+//! A pair of units is looked at once: by the newer of the two against those before it, at the door as far as they were
+//! durable, behind for the rest. What is still to be looked at stands in the state (`World::uncompared`).
+
+mod behind;
+mod door;
+mod memory;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) use behind::{Behind, Scan, Scanner};
+pub(super) use door::{DetectionDoor, Writing};
+
+use super::index::SharedIndex;
+use crate::field::{Finding, Stated, Statement, Suspicion, UnitNo, World, stands, suspicions};
+use crate::relevance::{Document, Reader, Sought};
+use memory::Memory;
+
+/// As long as no more units than this are to be compared with, each one is, and none is searched for.
+const EACH: u32 = 48;
+
+/// Units that may be missing in the index for the door to add them.
+const INDEXED_AT_ONCE: usize = 256;
+
+/// Finds what units clash with.
+pub(super) struct Detector {
+    index: Arc<SharedIndex>,
+    memory: Memory,
+}
+
+impl std::fmt::Debug for Detector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Detector").finish_non_exhaustive()
+    }
+}
+
+impl Detector {
+    /// One for the units of this index.
+    pub fn new(index: Arc<SharedIndex>) -> Self {
+        Self { index, memory: Memory::default() }
+    }
+
+    /// Whether the index knows nearly all of this world, so that nobody has to wait for it.
+    fn is_ready(&self, world: &World) -> bool {
+        self.index.lacks(world) <= INDEXED_AT_ONCE
+    }
+
+    /// Compares what is about to be committed with all units of `world`; ends early where `stop` says so. `direction` is
+    /// the text's own by a model outside. Nothing where the text claims nothing.
+    fn at_the_door(
+        &self,
+        world: &World,
+        statement: &Statement<'_>,
+        direction: Option<&[f32]>,
+        reader: &mut Reader,
+        stop: impl Fn() -> bool,
+    ) -> Option<Vec<Suspicion>> {
+        let stated = statement.read();
+        if stated.is_empty() {
+            return None;
+        }
+        let all = 0..u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
+        let others = self
+            .others(world, statement, all, reader, |index, reader, doc| index.sought(reader, doc, direction));
+        Some(self.suspicions(world, statement, &stated, others, stop))
+    }
+
+    /// Compares a unit of the Field with those at these places of the timeline.
+    pub fn findings(
+        &self,
+        world: &World,
+        no: UnitNo,
+        places: Range<u32>,
+        reader: &mut Reader,
+        stop: impl Fn() -> bool,
+    ) -> Vec<Finding> {
+        let slot = world.slot(no);
+        let (Some(place), true) = (slot.place, stands(world, no)) else { return Vec::new() };
+        let statement = Statement::of(slot);
+        if places.is_empty() || !statement.claims() {
+            return Vec::new();
+        }
+        let stated = self.stated(world, no);
+        if stated.is_empty() {
+            return Vec::new();
+        }
+        let others = self.others(world, &statement, places, reader, |index, reader, doc| {
+            index.sought_by(reader, doc, place)
+        });
+        let found = self.suspicions(world, &statement, &stated, others, stop);
+        found.into_iter().map(|suspicion| Finding { unit: slot.id, suspicion }).collect()
+    }
+
+    fn suspicions(
+        &self,
+        world: &World,
+        statement: &Statement<'_>,
+        stated: &Stated,
+        others: Vec<UnitNo>,
+        stop: impl Fn() -> bool,
+    ) -> Vec<Suspicion> {
+        let recall = |no| (!stop()).then(|| self.stated(world, no));
+        suspicions(world, statement, stated, others.into_iter(), recall)
+    }
+
+    /// The units at these places that may be about what a statement, or an assumption of its, is about.
+    fn others(
+        &self,
+        world: &World,
+        statement: &Statement<'_>,
+        places: Range<u32>,
+        reader: &mut Reader,
+        sought: impl Fn(&crate::relevance::Index, &mut Reader, &Document<'_>) -> Sought,
+    ) -> Vec<UnitNo> {
+        let unit = |place: u32| world.timeline.get(place as usize).map(|(_, no)| *no);
+        let may = |place: u32| unit(place).is_some_and(|no| stands(world, no));
+        if places.len() <= EACH as usize {
+            return places.filter_map(unit).collect();
+        }
+        let found = self.index.with(world, |index| {
+            let of_all = sought(index, reader, &statement.document());
+            let mut found = index.rivals(&of_all, places.clone(), may);
+            for assumption in statement.assumptions() {
+                let doc =
+                    Document { content: assumption, purpose: "", question: None, ..statement.document() };
+                let of_this = index.sought(reader, &doc, None);
+                for place in index.rivals(&of_this, places.clone(), may) {
+                    if !found.contains(&place) {
+                        found.push(place);
+                    }
+                }
+            }
+            found
+        });
+        found.into_iter().filter_map(unit).collect()
+    }
+
+    /// What a unit of the Field claims.
+    fn stated(&self, world: &World, no: UnitNo) -> Arc<Stated> {
+        self.memory.recall(no).unwrap_or_else(|| {
+            let stated = Arc::new(Statement::of(world.slot(no)).read());
+            self.memory.keep(no, &stated);
+            stated
+        })
+    }
+}
