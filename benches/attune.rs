@@ -82,6 +82,7 @@ fn measure(name: &str, texts: &Texts, count: u32, needs: usize) {
     for asked in 0..needs {
         let hint = texts.need(&mut rng);
         let need = Need {
+            warm: 0,
             hint: Some(&hint),
             role: "analyst",
             interests: vec![],
