@@ -17,6 +17,11 @@
 //! another number or date than the same agent's earlier observation is the next measurement, not a change of mind.
 //!
 //! Own units count like others': agents change their minds, and then say `supersedes`.
+//!
+//! What a unit is about may stand beside its content. Two units are about different things where the purpose and question
+//! of each name something that the other unit does not; where their purposes are of one pattern and differ in a word; and
+//! where they serve different tasks and their contents share no name. And a unit that clashes with three or more others
+//! which clash with one another is one of a series ("release notes of 1.2: 5 fixes"): that is no contradiction.
 
 use std::sync::Arc;
 
@@ -124,6 +129,7 @@ impl<'a> Statement<'a> {
         let claims = |text: &str| Claims::of(&text[..text.floor_char_boundary(ASSUMPTION_MAX_BYTES)]);
         Stated {
             content: Claims::of(self.content),
+            context: Context::of(self.intent, self.content),
             assumptions: assumptions.map(|text| claims(text)).filter(|claims| !claims.is_empty()).collect(),
         }
     }
@@ -153,6 +159,7 @@ impl<'a> Statement<'a> {
 #[derive(Debug, Default)]
 pub struct Stated {
     content: Claims,
+    context: Context,
     assumptions: Vec<Claims>,
 }
 
@@ -165,7 +172,7 @@ impl Stated {
     /// Estimate of the memory that it holds.
     pub fn memory_bytes(&self) -> usize {
         let all = std::iter::once(&self.content).chain(&self.assumptions);
-        size_of::<Self>() + all.map(Claims::memory_bytes).sum::<usize>()
+        size_of::<Self>() + self.context.memory_bytes() + all.map(Claims::memory_bytes).sum::<usize>()
     }
 }
 
@@ -219,7 +226,7 @@ pub fn suspicions(
     others: impl Iterator<Item = UnitNo>,
     mut recall: impl FnMut(UnitNo) -> Option<Arc<Stated>>,
 ) -> Vec<Suspicion> {
-    let mut found: Vec<(Contradiction, UnitId)> = Vec::new();
+    let mut found: Vec<(Contradiction, UnitId, Arc<Stated>)> = Vec::new();
     for no in others {
         let slot = world.slot(no);
         let other = Statement::of(slot);
@@ -228,22 +235,132 @@ pub fn suspicions(
             continue;
         }
         let Some(theirs) = recall(no) else { break };
+        if is_about_other_things((statement, stated), (&other, &theirs)) {
+            continue;
+        }
         let is_older = statement.place.is_some_and(|place| slot.place.is_some_and(|other| place < other));
         let contradiction = if is_older {
             contradiction((statement, stated), (&other, &theirs))
         } else {
             contradiction((&other, &theirs), (statement, stated))
         };
-        found.extend(contradiction.map(|contradiction| (contradiction, slot.id)));
+        found.extend(contradiction.map(|contradiction| (contradiction, slot.id, theirs)));
     }
-    found.sort_by(|(a, one), (b, other)| b.strength.total_cmp(&a.strength).then(one.cmp(other)));
+    found.sort_by(|(a, one, _), (b, other, _)| b.strength.total_cmp(&a.strength).then(one.cmp(other)));
     found.truncate(SUSPICIONS_MAX);
-    let suspicion = |(found, against): (Contradiction, UnitId)| Suspicion {
+    let of_series = series(&found.iter().map(|(.., stated)| &**stated).collect::<Vec<_>>());
+    let alone = found.into_iter().zip(of_series).filter(|(_, of_series)| !of_series);
+    let suspicion = |((found, against, _), _): ((Contradiction, UnitId, Arc<Stated>), bool)| Suspicion {
         against,
         by: found.by,
         description: found.description.into(),
     };
-    found.into_iter().map(suspicion).collect()
+    alone.map(suspicion).collect()
+}
+
+/// Which of these clash with at least two of the others, if there are at least three such.
+fn series(found: &[&Stated]) -> Vec<bool> {
+    let mut met = vec![0; found.len()];
+    for (at, one) in found.iter().enumerate() {
+        for (other_at, other) in found.iter().enumerate().skip(at + 1) {
+            if clash(&one.content, &other.content).is_some() {
+                met[at] += 1;
+                met[other_at] += 1;
+            }
+        }
+    }
+    let enough = met.iter().filter(|met| **met >= 2).count() >= 3;
+    met.into_iter().map(|met| enough && met >= 2).collect()
+}
+
+/// Whether what stands beside the contents tells two units apart.
+fn is_about_other_things(
+    (one, ours): (&Statement<'_>, &Stated),
+    (other, theirs): (&Statement<'_>, &Stated),
+) -> bool {
+    let (ours, theirs) = (&ours.context, &theirs.context);
+    let tasks = one.intent.task_id.as_deref().zip(other.intent.task_id.as_deref());
+    let other_tasks = tasks.is_some_and(|(one, other)| one != other);
+    ours.names_what(theirs) && theirs.names_what(ours)
+        || ours.has_pattern_of(theirs)
+        || other_tasks && !ours.content_names.iter().any(|name| theirs.content_names.contains(name))
+}
+
+/// What stands beside a unit's content, by hashes of its words.
+#[derive(Debug, Default)]
+struct Context {
+    /// Names in purpose and question, and in the content.
+    names: Vec<u64>,
+    content_names: Vec<u64>,
+    /// The purpose's words that say something.
+    words: Vec<u64>,
+}
+
+/// Words of a purpose, and names of a text, that are looked at, the first.
+const CONTEXT_WORDS_MAX: usize = 32;
+/// Bytes of a purpose, a question or a content that are looked through for names.
+const CONTEXT_MAX_BYTES: usize = 2 * 1024;
+/// Shorter words are small ones.
+const WORD_LEAST: usize = 4;
+/// Words that two purposes of one pattern share at least.
+const PATTERN_WORDS: usize = 2;
+
+impl Context {
+    fn of(intent: &Intent, content: &str) -> Self {
+        let question = intent.question.as_deref().unwrap_or_default();
+        let mut names = names(&intent.purpose);
+        names.extend(self::names(question));
+        let words =
+            words(&intent.purpose).map(|(_, word)| word).filter(|word| word.chars().count() >= WORD_LEAST);
+        let mut words: Vec<u64> = words.map(hash).take(CONTEXT_WORDS_MAX).collect();
+        words.sort_unstable();
+        words.dedup();
+        Self { names, content_names: self::names(content), words }
+    }
+
+    /// Whether it names something that the other unit does not.
+    fn names_what(&self, other: &Self) -> bool {
+        self.names.iter().any(|name| !other.names.contains(name) && !other.content_names.contains(name))
+    }
+
+    /// Whether two purposes share most of their words, and each has another one besides.
+    fn has_pattern_of(&self, other: &Self) -> bool {
+        let shared = self.words.iter().filter(|word| other.words.contains(word)).count();
+        let (ours, theirs) = (self.words.len() - shared, other.words.len() - shared);
+        shared >= PATTERN_WORDS && ours > 0 && theirs > 0 && shared >= ours.max(theirs)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (self.names.capacity() + self.content_names.capacity() + self.words.capacity()) * size_of::<u64>()
+    }
+}
+
+/// The words of a text's beginning, each with whether it begins a sentence.
+fn words(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    let mut begins = true;
+    let text = &text[..text.floor_char_boundary(CONTEXT_MAX_BYTES)];
+    text.split_whitespace().filter_map(move |piece| {
+        let began = std::mem::replace(&mut begins, piece.ends_with(['.', '!', '?', ':']));
+        let word = piece.trim_matches(|c: char| !c.is_alphanumeric());
+        (!word.is_empty()).then_some((began, word))
+    })
+}
+
+/// The names in a text: words with a capital inside a sentence, or with letters and digits together.
+fn names(text: &str) -> Vec<u64> {
+    let is_name = |&(begins, word): &(bool, &str)| {
+        let letters = word.contains(char::is_alphabetic);
+        let mixed = word.contains(|c: char| c.is_ascii_digit() || matches!(c, '_' | '/')) && letters;
+        let inner = word.chars().skip(1).any(char::is_uppercase);
+        letters && word.len() > 1 && (mixed || inner || (!begins && word.starts_with(char::is_uppercase)))
+    };
+    words(text).filter(is_name).map(|(_, word)| hash(word)).take(CONTEXT_WORDS_MAX).collect()
+}
+
+/// A word's own number, whatever its capitals; good enough to tell a few dozen words apart.
+fn hash(word: &str) -> u64 {
+    let lower = word.chars().flat_map(char::to_lowercase);
+    lower.fold(0xcbf2_9ce4_8422_2325, |hash, c| (hash ^ u64::from(c)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Whether two units have been in a conflict with each other, resolved or not.

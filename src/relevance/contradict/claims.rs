@@ -121,6 +121,8 @@ pub(super) struct Claim {
     pub is_personal: bool,
     /// Speaks of "this" or "it": what that is stands elsewhere.
     pub is_pointing: bool,
+    /// Tells what something does without saying what does it: "Returns the count."
+    pub is_bare: bool,
     /// Holds only in a case that it names.
     pub is_conditional: bool,
     /// When, as far as it is told by words like "before" and "last", one bit each.
@@ -288,6 +290,7 @@ impl Reading<'_> {
             is_indefinite: before.any(Roles::INDEFINITE),
             is_personal: roles.iter().any(|roles| roles.any(Roles::PERSON)),
             is_pointing: self.is_pointing(tokens, &roles),
+            is_bare: self.is_bare(tokens, &roles),
             is_conditional: roles.iter().any(|roles| roles.any(Roles::CONDITION)),
             when: self.when(tokens, &roles),
             words,
@@ -308,6 +311,21 @@ impl Reading<'_> {
         let is_said = roles.get(1).is_some_and(|roles| roles.any(Roles::COPULA));
         matches!(first, "this" | "these" | "those" | "they" | "he" | "she" | "its" | "their" | "his" | "her")
             || (first == "it" && !is_said)
+    }
+
+    /// Whether a claim begins with what is done: a verb of descriptions, or any that looks like one before an article.
+    fn is_bare(&self, tokens: &[Token], roles: &[Roles]) -> bool {
+        let first = roles.first().copied().unwrap_or_default();
+        let second = roles.get(1).copied().unwrap_or_default();
+        let article = second.any(Roles::INDEFINITE)
+            || tokens.get(1).is_some_and(|token| matches!(self.scan.lower(token), "the" | "this" | "that"));
+        let looks = tokens.first().is_some_and(|token| {
+            let word = self.scan.lower(token);
+            self.language == Language::English && word.ends_with('s') && !word.ends_with("ss")
+        });
+        // "Users are" has a subject.
+        let said = second.any(Roles::COPULA.and(Roles::NEGATOR));
+        !said && (first.any(Roles::BARE) || (first.is_content() && looks && article))
     }
 
     /// When the claim holds, in words: those of time that lead something ("last week", "after the patch").
@@ -386,7 +404,7 @@ impl Reading<'_> {
         let next = tokens.get(at.end).filter(|next| next.sign == Sign::Word);
         let inner = self.scan.written(token).chars().skip(1);
         let named = (token.capital && at.start > 0)
-            || inner.into_iter().any(|c| c.is_uppercase() || c.is_ascii_digit());
+            || inner.into_iter().any(|c| c.is_uppercase() || c.is_ascii_digit() || matches!(c, '_' | '-'));
         let led = Roles::FUNCTION.and(Roles::INDEFINITE).and(Roles::PREPOSITION);
         let determined = at.start == 0 || before.any(led);
         let serves = matches!(next.map_or("", |next| self.scan.lower(next)), "as" | "als" | "como" | "comme");

@@ -75,12 +75,18 @@ impl Roles {
     pub const OR: Self = Self(1 << 22);
     pub const WHEN: Self = Self(1 << 23);
     pub const NUMBERED: Self = Self(1 << 24);
+    pub const BARE: Self = Self(1 << 26);
     /// Part of the word before it: "longer" in "no longer". In no list: it is told by that word.
     pub const PARTICLE: Self = Self(1 << 25);
 
     /// Roles that a word can have and still be what a sentence is about.
-    const OF_CONTENT: u32 =
-        Self::LIGHT.0 | Self::SINGLE.0 | Self::TITLE.0 | Self::ONCE.0 | Self::WHEN.0 | Self::NUMBERED.0;
+    const OF_CONTENT: u32 = Self::LIGHT.0
+        | Self::SINGLE.0
+        | Self::TITLE.0
+        | Self::ONCE.0
+        | Self::WHEN.0
+        | Self::NUMBERED.0
+        | Self::BARE.0;
 
     fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -109,6 +115,7 @@ impl Roles {
             "or" => Self::OR,
             "when" => Self::WHEN,
             "numbered" => Self::NUMBERED,
+            "bare" => Self::BARE,
             _ => return None,
         })
     }

@@ -44,6 +44,8 @@ mod chosen {
     pub const CLAIMED: f32 = 0.4;
     /// Both of the last two, where somebody speaks of himself ("I" is somebody else in the next unit) or of a case.
     pub const SPECIAL: f32 = 0.8;
+    /// Words of a claim that is long enough to share two of them with any other.
+    pub const LONG: usize = 8;
     /// Part of both claims that opposites must share.
     pub const OPPOSED: f32 = 0.75;
     /// Part of either claim that two with different values must share.
@@ -170,10 +172,15 @@ impl<'a> Differences<'a> {
 fn judge(alignment: &Alignment<'_>) -> Option<Found> {
     let differences = Differences::of(alignment);
     let Differences { opposed, denied, values } = &differences;
+    let (a, b) = (alignment.a, alignment.b);
+    // Of whom neither says anything, or of which case: another one explains any other value, name or state.
+    let unsaid = a.is_bare || b.is_bare || a.is_conditional || b.is_conditional;
     match (opposed.is_empty(), denied.is_empty(), values.is_empty()) {
+        (true, true, true) if unsaid => None,
         (true, true, true) => name(alignment),
         _ if is_apart(alignment, &differences) => None,
         (true, false, true) => denial(alignment, denied),
+        _ if unsaid => None,
         (false, true, true) => opposition(alignment, opposed),
         (true, true, false) => value(alignment, values),
         _ => None,
@@ -233,10 +240,14 @@ fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found>
     let claimed = cover(!a_denies, |_| true);
     let enough = said >= chosen::DENIED && rest >= chosen::REST && claimed >= chosen::CLAIMED;
     let (a, b) = (alignment.a, alignment.b);
-    let is_special = a.is_personal || b.is_personal || a.is_conditional;
+    let is_special = a.is_personal || b.is_personal || a.is_conditional || a.is_bare || b.is_bare;
     let enough_of_all = claimed >= chosen::SPECIAL && rest >= chosen::SPECIAL;
-    // One word is no subject: "not right", "right".
-    if !enough || (is_special && !enough_of_all) || shared_words(alignment) < 2 {
+    // One word is no subject: "not right", "right". Two are, where there is not much else.
+    let is_long = a.words.len().max(b.words.len()) >= chosen::LONG;
+    let subject = if is_long && !enough_of_all { 3 } else { 2 };
+    // "Returns whether it is not there": of what, and in which case, is not said.
+    let unsaid = (a.is_bare || b.is_bare) && (a.is_conditional || b.is_conditional);
+    if !enough || unsaid || (is_special && !enough_of_all) || shared_words(alignment) < subject {
         return None;
     }
     // What is said of the subject tells more than the subject.
