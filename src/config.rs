@@ -61,6 +61,8 @@ pub struct Config {
     /// Largest size of each Field's log file, bytes (its journal comes on top); nothing means as much as the
     /// disk holds.
     pub max_log_bytes: Option<u64>,
+    /// Entries after which a snapshot of each Field's state is written; 0 is never.
+    pub snapshot_entries: u64,
 }
 
 impl Default for Config {
@@ -84,6 +86,7 @@ impl Default for Config {
             stall_max_ms: limits::STALL_MAX_MS,
             connections_max: limits::CONNECTIONS_MAX,
             max_log_bytes: None,
+            snapshot_entries: limits::SNAPSHOT_ENTRIES,
         }
     }
 }

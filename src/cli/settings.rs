@@ -137,6 +137,9 @@ settings! {
     /// Largest size of each Field's log file; its journal, usually 8 MiB, comes on top [default: as much as the disk holds]
     #[arg(long, env = "AKASHIK_MAX_LOG_BYTES", value_name = "BYTES")]
     max_log_bytes: u64,
+    /// Write a snapshot of each Field's state after so many log entries, so that the hub starts sooner; 0 writes none [default: 100000]
+    #[arg(long, env = "AKASHIK_SNAPSHOT_ENTRIES", value_name = "COUNT")]
+    snapshot_entries: u64,
     /// An origin that browsers may call from; repeat it for more
     #[arg(long, env = "AKASHIK_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<String>,
@@ -245,6 +248,7 @@ impl Settings {
                 1 << 20,
             )?,
             max_log_bytes: self.max_log_bytes,
+            snapshot_entries: self.snapshot_entries.unwrap_or(default.snapshot_entries),
         };
         if config.max_log_bytes.is_some_and(|bytes| bytes < MAX_LOG_BYTES_MIN) {
             return Err(format!("max_log_bytes must be at least {MAX_LOG_BYTES_MIN}"));
@@ -451,6 +455,7 @@ impl Effective {
             stall_seconds: seconds(self.config.stall_max_ms),
             connections_max: Some(self.config.connections_max),
             max_log_bytes: self.config.max_log_bytes,
+            snapshot_entries: Some(self.config.snapshot_entries),
             allow_origin: Some(allowed_origins),
             allow_host: Some(allowed_hosts),
             message_max_bytes: Some(limits.message_bytes),

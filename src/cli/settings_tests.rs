@@ -144,6 +144,8 @@ fn each_wrong_value_is_refused_by_name() {
         ("heartbeat_seconds = 70", "silence_seconds"),
         ("connections_max = 0", "connections_max"),
         ("max_log_bytes = 10", "max_log_bytes"),
+        ("snapshot_entries = -1", "snapshot_entries"),
+        ("snapshot_entries = \"many\"", "snapshot_entries"),
         ("message_max_bytes = 10", "message_max_bytes"),
         ("content_max_bytes = 2000000", "content_max_bytes"),
         ("epoch_lead = 0", "epoch_lead"),

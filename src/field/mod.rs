@@ -10,6 +10,7 @@
 //! - `visibility`: the one predicate of who may see which unit;
 //! - [`decide`]: the order of the rules; `rules/`: one file per operation; [`apply`];
 //! - `audience`: what an entry gives notice of, and who hears of it;
+//! - [`Snapshot`]: the state as bytes and back;
 //! - `census`: what the GET endpoints show of a world.
 
 mod apply;
@@ -21,6 +22,7 @@ mod event;
 mod policy;
 mod presence;
 mod rules;
+mod snapshot;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -38,4 +40,5 @@ pub use rules::{
     Chronicle, Selection, Writes, detect, document, document_of, kind, replay, select, show, subscriptions,
     writes,
 };
+pub use snapshot::{Assembly, Part, Piece, Snapshot, read_part, snapshot_format};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};

@@ -18,14 +18,15 @@ use super::feed::{Feed, Fresh};
 use super::metrics::{Metrics, OK};
 use super::reads::Reads;
 use super::restore::Restored;
+use super::snapshot_keeper::SnapshotKeeper;
 use super::view::{Frame, View};
 use super::waiting::{
     Computation, Queue, Then, Waiting, overloaded_refusal, storage_refusal, unreadable_refusal,
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Message, Read, State, Verdict, World, apply, audit, connect, decide, enriched,
-    overdue,
+    AgentNo, Command, Entry, Message, Read, Snapshot, State, Verdict, World, apply, audit, connect, decide,
+    enriched, overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
@@ -74,6 +75,8 @@ struct InFlight {
     reserve: Option<u64>,
     world: World,
     entries: Vec<Fresh>,
+    /// The state with this batch, where it is time to write one.
+    snapshot: Option<Snapshot>,
 }
 
 /// Where the durable state is published.
@@ -98,6 +101,7 @@ pub(super) struct Parts {
     pub metrics: Arc<Metrics>,
     /// Wakes whoever keeps the index up to date.
     pub indexer: SyncSender<()>,
+    pub snapshots: SnapshotKeeper,
 }
 
 pub(super) struct Actor {
@@ -355,7 +359,9 @@ impl Actor {
         let entries = gathered.iter().map(|(entry, _)| Arc::clone(entry)).collect();
         let last = self.state.world.last_epoch;
         let world = self.state.world.clone();
-        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered });
+        let due = self.parts.snapshots.is_due(world.entries);
+        let snapshot = due.then(|| Snapshot::of(&self.state));
+        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered, snapshot });
         self.ask_log(Job::Append { entries, reserve });
     }
 
@@ -376,6 +382,9 @@ impl Actor {
                     self.reserved = self.reserved.max(batch.reserve.unwrap_or(0)).max(batch.last);
                     self.durable_world = batch.world;
                     self.untold.extend(batch.entries);
+                    if let Some(snapshot) = batch.snapshot {
+                        self.parts.snapshots.keep(snapshot);
+                    }
                     self.publish();
                 }
             }
@@ -410,14 +419,16 @@ impl Actor {
             return;
         };
         match outcome {
-            Ok(Restored { mut state, reserved }) => {
+            Ok(Restored { mut state, reserved, from_snapshot: _ }) => {
                 // The process goes on: it knows who is connected.
                 std::mem::swap(&mut state.presence, &mut self.state.presence);
                 state.presence.resume(&state.world, Timestamp::now());
                 self.durable = state.world.last_epoch;
                 self.reserved = reserved;
                 self.durable_world = state.world.clone();
-                self.state = state;
+                let lost = std::mem::replace(&mut self.state, state);
+                // Letting go of a large state takes its time.
+                tokio::task::spawn_blocking(move || drop(lost));
                 // What turned out to be durable is answered as it was decided. Then the clock is where it was
                 // last shown, and the reads that still wait are stamped anew.
                 self.release_ready();
@@ -498,6 +509,8 @@ impl Actor {
             if let Some(Done::Released(Err(error))) = self.parts.done.recv().await {
                 tracing::warn!(field = %self.parts.frame.name, %error, "the log was not closed cleanly; it will recover");
             }
+            let Self { parts, state, .. } = &mut self;
+            parts.snapshots.finish(|| Snapshot::of(state), state.world.entries);
         }
         if let Some(stopping) = self.stopping.take() {
             let _ = stopping.send(());

@@ -26,6 +26,7 @@ use super::metrics::Metrics;
 use super::reads::Reads;
 use super::restore::restore;
 use super::sessions::ConnectionId;
+use super::snapshot_keeper::SnapshotKeeper;
 use super::vector_file;
 use super::vector_keeper::{Identify, VectorKeeper};
 use super::view::{Frame, View};
@@ -65,8 +66,8 @@ pub struct Field {
 struct Threads {
     /// The log thread and the indexer.
     working: Vec<thread::JoinHandle<()>>,
-    /// The one that writes the vectors, which ends after them.
-    keeping: Option<thread::JoinHandle<()>>,
+    /// Those that write the vectors and the snapshots, which end after them.
+    keeping: Vec<thread::JoinHandle<()>>,
 }
 
 /// Figures of a Field's log.
@@ -89,6 +90,8 @@ pub(super) struct Means {
     pub directory: Option<PathBuf>,
     /// The embedding model outside, where one is used.
     pub endpoint: Option<Arc<Endpoint>>,
+    /// Entries between two snapshots of the state; 0 for none.
+    pub snapshot_entries: u64,
 }
 
 impl Field {
@@ -100,7 +103,7 @@ impl Field {
         means: Means,
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
-        let Means { readers: pool, indexers, metrics, directory, endpoint } = means;
+        let Means { readers: pool, indexers, metrics, directory, endpoint, snapshot_entries } = means;
         let endpoint = endpoint.filter(|_| policy.meaning);
         let meaning = match &endpoint {
             Some(endpoint) => Meaning::Given { dimensions: endpoint.dimensions() },
@@ -108,13 +111,13 @@ impl Field {
             None => Meaning::Nothing,
         };
         let model = endpoint.as_ref().map_or(embedding::NAME, |endpoint| endpoint.model());
-        let mut keeping = None;
-        let keeper = match directory.filter(|_| policy.meaning) {
+        let mut keeping = Vec::new();
+        let keeper = match directory.as_ref().filter(|_| policy.meaning) {
             Some(directory) => {
                 let path = directory.join(vector_file::FILE_NAME);
                 let (jobs, thread) =
                     vector_file::spawn_writer(name, path.clone()).map_err(StartError::Thread)?;
-                keeping = Some(thread);
+                keeping.push(thread);
                 let identify = identify(log.reader().map_err(failed)?);
                 VectorKeeper::new(path, model, meaning.dimensions(), identify, jobs)
             }
@@ -137,11 +140,21 @@ impl Field {
                 let _ = indexer.try_send(());
             }
         };
-        let rebuild = move || (restore(reader.as_ref(), progress), reader);
+        // Also where none are written any more, an old one is still good for its entries.
+        let place = directory.clone();
+        let rebuild = move || (restore(reader.as_ref(), place.as_deref(), progress), reader);
         let (restored, reader) = tokio::task::spawn_blocking(rebuild)
             .await
             .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
         let restored = restored.map_err(failed)?.reborn(Timestamp::now());
+        let mut snapshots = SnapshotKeeper::none();
+        if let Some(directory) = directory.clone().filter(|_| snapshot_entries > 0) {
+            let (taken, reader) = (restored.from_snapshot, log.reader().map_err(failed)?);
+            let started = SnapshotKeeper::start(name, directory, snapshot_entries, taken, reader);
+            let (keeper, thread) = started.map_err(StartError::Thread)?;
+            snapshots = keeper;
+            keeping.push(thread);
+        }
         let state = &restored.state;
         published.view.store(frame.view(&state.world, state.presence.all(), state.clock));
         published.clock.store(state.clock, Ordering::Release);
@@ -156,7 +169,7 @@ impl Field {
         let (done, done_in) = mpsc::channel(4);
         let for_writer = thread::Builder::new()
             .name(format!("akashik-log-{name}"))
-            .spawn(move || writer::run(log, &jobs_in, &done));
+            .spawn(move || writer::run(log, directory, &jobs_in, &done));
         let working = vec![for_writer.map_err(StartError::Thread)?, for_indexer];
         frame.index.set_whole();
         let _ = indexer.try_send(());
@@ -176,6 +189,7 @@ impl Field {
             feed: Arc::clone(&feed),
             metrics,
             indexer,
+            snapshots,
         };
         let calls_back = calls.downgrade();
         tokio::spawn(Actor::new(parts).run());

@@ -5,7 +5,8 @@
 //! (`writer`) makes the batch durable with one flush while the actor decides the next; then the replies that
 //! waited for it leave, reads included, and the durable state is published as a [`View`] for the GETs. Reads
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
-//! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
+//! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). The state is kept in another (`snapshot_file`,
+//! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 //!
 //! The way of a notification: what became durable goes into the stream of operations (`feed`), once its replies are
@@ -32,6 +33,9 @@ mod push;
 mod reads;
 mod restore;
 mod sessions;
+mod snapshot_check;
+mod snapshot_file;
+mod snapshot_keeper;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -55,6 +59,7 @@ pub use field::{Field, LogFigures, Pending};
 pub use outbox::Outbox;
 pub use push::Push;
 pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
+pub use snapshot_check::{Scrutiny, SnapshotReport, inspect_snapshot};
 pub use view::View;
 
 pub use crate::field::{Concern, Listener, Message, UnitFilter};
@@ -175,6 +180,7 @@ impl Hub {
                 metrics: Arc::clone(&metrics),
                 directory: home.map(|home| home.join(name)),
                 endpoint: endpoint.clone(),
+                snapshot_entries: config.snapshot_entries,
             };
             fields.push(Field::start(name, policy, log, means).await?);
         }
