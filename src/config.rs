@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::field::Audit;
 use crate::limits;
 use crate::protocol::Limits;
 
@@ -40,8 +41,8 @@ pub struct Config {
     pub meaning: bool,
     /// The embedding model; without one the built-in model.
     pub embedding: Option<EmbeddingSettings>,
-    /// Logs what each ATTUNE showed, so that REPLAY of a decision tells what its author knew (section 7).
-    pub audit_reads: bool,
+    /// Which ATTUNEs are noted in the log, so that REPLAY of a decision tells what its author knew (section 7).
+    pub audit_reads: Audit,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
     pub grace_ms: u64,
     /// The bounds that clients can meet.
@@ -76,7 +77,7 @@ impl Default for Config {
             shared_drafts: false,
             meaning: true,
             embedding: None,
-            audit_reads: false,
+            audit_reads: Audit::Delivered,
             grace_ms: limits::GRACE_MS,
             limits: Limits::default(),
             allowed_origins: Vec::new(),

@@ -106,6 +106,9 @@ pub const SNAPSHOT_ENTRIES: u64 = 100_000;
 /// Bytes of a snapshot that are written before they are flushed: a flush of the log waits for no more than these.
 pub const SNAPSHOT_SLICE_BYTES: usize = 1024 * 1024;
 
+/// Notes of ATTUNEs that wait for the next commit.
+pub const NOTES_MAX: usize = 256;
+
 /// How long the last snapshot may take when the hub stops, within what a stop may take at all.
 pub const SNAPSHOT_AT_STOP_MS: u64 = 1_500;
 

@@ -14,6 +14,7 @@ use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
 use crate::config::{Config, EmbeddingSettings};
+use crate::hub::Audit;
 use crate::limits::{EMBEDDING_TIMEOUT_MS, EPOCH_CEILING, REPLY_MAX_BYTES, VOTE_QUORUM_MAX};
 use crate::protocol::Limits;
 use crate::relevance::DIMENSIONS_MAX;
@@ -26,6 +27,51 @@ pub enum Drafts {
     Private,
     /// Every agent.
     Shared,
+}
+
+/// Which ATTUNEs are noted in the log. What was yes and no before there was a choice still means all and none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditReads {
+    /// None.
+    #[value(aliases = ["false", "no", "0"])]
+    Off,
+    /// Those that showed what units say, noted behind the answer, which never waits.
+    Delivered,
+    /// Every one that was answered, also with nothing; the answer leaves once it is noted.
+    #[value(aliases = ["true", "yes", "on", "1"])]
+    All,
+}
+
+impl<'de> Deserialize<'de> for AuditReads {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let said = match toml::Value::deserialize(from)? {
+            toml::Value::String(name) => name,
+            other => other.to_string(),
+        };
+        Self::from_str(&said, false)
+            .map_err(|_| serde::de::Error::custom("audit_reads must be \"off\", \"delivered\" or \"all\""))
+    }
+}
+
+impl From<AuditReads> for Audit {
+    fn from(said: AuditReads) -> Self {
+        match said {
+            AuditReads::Off => Self::Off,
+            AuditReads::Delivered => Self::Delivered,
+            AuditReads::All => Self::All,
+        }
+    }
+}
+
+impl From<Audit> for AuditReads {
+    fn from(audit: Audit) -> Self {
+        match audit {
+            Audit::Off => Self::Off,
+            Audit::Delivered => Self::Delivered,
+            Audit::All => Self::All,
+        }
+    }
 }
 
 /// Defines [`Settings`] together with its merge, so that no field can be forgotten.
@@ -113,12 +159,11 @@ settings! {
     /// How long its answer may take; then the unit is recorded without, and embedded later [default: 2]
     #[arg(long, env = "AKASHIK_EMBEDDING_TIMEOUT_SECONDS", value_name = "SECONDS")]
     embedding_timeout_seconds: f64,
-    /// Log what each ATTUNE showed, for REPLAY of decisions
+    /// Log what ATTUNEs showed, for REPLAY of decisions; alone it means all [default: delivered]
     #[arg(
-        long, env = "AKASHIK_AUDIT_READS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_missing_value = "true", value_parser = BoolishValueParser::new(),
+        long, env = "AKASHIK_AUDIT_READS", num_args = 0..=1, require_equals = true, default_missing_value = "all",
     )]
-    audit_reads: bool,
+    audit_reads: AuditReads,
     /// How long an agent whose connection dropped may take to return [default: 30]
     #[arg(long, env = "AKASHIK_GRACE_SECONDS", value_name = "SECONDS")]
     grace_seconds: f64,
@@ -231,7 +276,7 @@ impl Settings {
             insecure: self.insecure.unwrap_or(default.insecure),
             meaning: self.meaning.unwrap_or(default.meaning),
             embedding,
-            audit_reads: self.audit_reads.unwrap_or(default.audit_reads),
+            audit_reads: self.audit_reads.map_or(default.audit_reads, Audit::from),
             shared_drafts: self.drafts.map_or(default.shared_drafts, |d| d == Drafts::Shared),
             grace_ms: milliseconds("grace_seconds", self.grace_seconds, default.grace_ms)?,
             limits,
@@ -448,7 +493,7 @@ impl Effective {
             embedding_model: embedding.map(|embedding| embedding.model.clone()),
             embedding_dimensions: embedding.and_then(|embedding| embedding.dimensions),
             embedding_timeout_seconds: embedding.and_then(|embedding| seconds(embedding.timeout_ms)),
-            audit_reads: Some(self.config.audit_reads),
+            audit_reads: Some(self.config.audit_reads.into()),
             grace_seconds: seconds(grace_ms),
             heartbeat_seconds: seconds(heartbeat_ms),
             silence_seconds: seconds(silence_max_ms),

@@ -34,7 +34,7 @@ pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};
 pub use decide::{Query, Read, Verdict, audit, connect, decide, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
-pub use policy::Policy;
+pub use policy::{Audit, Policy};
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
     Chronicle, Selection, Writes, detect, document, document_of, kind, replay, select, show, subscriptions,

@@ -28,7 +28,7 @@ use crate::field::{
     AgentNo, Command, Entry, Message, Read, Snapshot, State, Verdict, World, apply, audit, connect, decide,
     enriched, overdue,
 };
-use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
+use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, NOTES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
 use crate::protocol::{Refusal, Timestamp, UnitId};
 
@@ -43,8 +43,8 @@ pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
 pub(super) enum Call {
     /// A message, the connection it came over, and where its answer goes.
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
-    /// An ATTUNE was computed and is to be noted before it is answered.
-    Shown { read: Box<Read>, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer> },
+    /// An ATTUNE was computed and is to be noted; before it is answered, where its answer waits for that.
+    Shown { read: Box<Read>, shown: Vec<UnitId>, waits: Option<(Answer, oneshot::Sender<Answer>)> },
     /// Embeddings were made at last that these units may have waited for.
     Enriched(Vec<UnitId>),
     /// A connection ended.
@@ -109,6 +109,8 @@ pub(super) struct Actor {
     state: State,
     mode: Mode,
     gathered: Vec<Fresh>,
+    /// What ATTUNEs showed that were answered already: entered with the next change, or at the next tick.
+    notes: Vec<(Box<Read>, Vec<UnitId>)>,
     /// Bytes of the messages whose entries are gathered.
     gathered_bytes: usize,
     waiting: Queue,
@@ -133,6 +135,7 @@ impl Actor {
         Self {
             mode: Mode::Open,
             gathered: Vec::new(),
+            notes: Vec::new(),
             gathered_bytes: 0,
             waiting: Queue::default(),
             in_flight: None,
@@ -201,7 +204,15 @@ impl Actor {
                 self.message(*message, connection, to);
                 drop(room);
             }
-            Call::Shown { read, shown, answer, to } => self.note_shown(&read, shown, answer, to),
+            Call::Shown { read, shown, waits: Some((answer, to)) } => {
+                self.note_shown(&read, shown, answer, to);
+            }
+            Call::Shown { read, shown, waits: None } => {
+                self.notes.push((read, shown));
+                if self.notes.len() >= NOTES_MAX {
+                    self.enter_notes();
+                }
+            }
             Call::Enriched(units) => {
                 if matches!(self.mode, Mode::Open)
                     && let Some(entry) = enriched(&self.state, Timestamp::now(), &units)
@@ -216,12 +227,19 @@ impl Actor {
             Call::Ping(to) => {
                 let _ = to.send(matches!(self.mode, Mode::Open | Mode::ReadOnly(_)));
             }
-            Call::Stop(to) => self.stopping = Some(to),
+            Call::Stop(to) => {
+                self.enter_notes();
+                self.stopping = Some(to);
+            }
         }
     }
 
     fn message(&mut self, message: Message, connection: Option<u64>, to: oneshot::Sender<Answer>) {
         let operation = message.operation;
+        if !operation.is_read() {
+            // What somebody decides on stands before the decision, and goes to the disk with it.
+            self.enter_notes();
+        }
         let command = Command { at: Timestamp::now(), connection, message };
         let verdict = match &self.mode {
             Mode::Open => decide(&self.state, &self.parts.frame.policy, &command),
@@ -265,6 +283,17 @@ impl Actor {
         }
         let entry = self.state.world.last_epoch;
         self.waiting.push(Waiting { entry, shows: answer.epoch, to, then: Then::Answer(answer) });
+    }
+
+    /// Enters the notes of ATTUNEs that were answered already. Where nothing can be written they are lost.
+    fn enter_notes(&mut self) {
+        for (read, shown) in std::mem::take(&mut self.notes) {
+            if matches!(self.mode, Mode::Open)
+                && let Some(entry) = audit(&self.state, Timestamp::now(), &read, shown)
+            {
+                self.enter(entry, None);
+            }
+        }
     }
 
     /// Does what was decided; tells the greatest epoch that the reply shows, and how it is made.
@@ -457,6 +486,7 @@ impl Actor {
             }
             Mode::Broken(_) if !self.log_busy => self.ask_log(Job::Reload),
             Mode::Open => {
+                self.enter_notes();
                 let now = Timestamp::now();
                 // Those beyond one batch have their turn at the next tick.
                 while self.gathered.len() < BATCH_ENTRIES_MAX

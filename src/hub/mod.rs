@@ -62,7 +62,7 @@ pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
 pub use snapshot_check::{Scrutiny, SnapshotReport, inspect_snapshot};
 pub use view::View;
 
-pub use crate::field::{Concern, Listener, Message, UnitFilter};
+pub use crate::field::{Audit, Concern, Listener, Message, UnitFilter};
 
 use crate::config::Config;
 use crate::field::Policy;
@@ -170,7 +170,7 @@ impl Hub {
             let limits = config.limits.clone();
             let mut policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits)
                 .with_meaning(config.meaning);
-            policy.audit_reads = config.audit_reads;
+            policy.audit = config.audit_reads;
             if let Some(endpoint) = &endpoint {
                 policy = policy.with_model(endpoint.model(), endpoint.dimensions());
             }

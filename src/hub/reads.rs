@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::WeakSender;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::actor::Call;
@@ -14,11 +15,11 @@ use super::answer::{Answer, Payload, answer_too_large};
 use super::index::SharedIndex;
 use super::waiting::{Computation, Then};
 use crate::field::{
-    Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, subscriptions,
+    Audit, Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, subscriptions,
 };
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
-use crate::protocol::{ErrorCode, Refusal, UnitId};
+use crate::protocol::{ErrorCode, Format, Refusal, UnitId};
 use crate::relevance::Tokens;
 
 /// Computes reads of one Field.
@@ -95,18 +96,41 @@ impl Reads {
         });
     }
 
-    /// Answers a read; one that is audited by way of the actor, so that nobody is shown what is not noted.
+    /// Answers a read; one of which a note is to be made, by way of the actor or with word to it.
     fn answer(&self, computation: Computation, to: oneshot::Sender<Answer>) {
         let Computation { read, world, index, _begun } = computation;
         let (outcome, shown) = self.compute(&read, &world, &index);
         let answer = Answer { epoch: read.epoch, outcome };
-        let shown = shown.filter(|_| self.policy.audit_reads && answer.outcome.is_ok());
+        let shown = shown.filter(|shown| answer.outcome.is_ok() && self.is_noted(&read, shown));
         let (Some(shown), Some(actor)) = (shown, self.actor.upgrade()) else {
             let _ = to.send(answer);
             return;
         };
-        // An actor that is gone drops the answer with the call, and the door says so.
-        let _ = actor.blocking_send(Call::Shown { read: Box::new(read), shown, answer, to });
+        let read = Box::new(read);
+        if self.policy.audit == Audit::All {
+            // An actor that is gone drops the answer with the call, and the door says so.
+            let _ = actor.blocking_send(Call::Shown { read, shown, waits: Some((answer, to)) });
+            return;
+        }
+        // Where there is room, the note goes first, so that it stands before whatever the asker does next. Where there
+        // is none, the asker does not wait for it.
+        match actor.try_send(Call::Shown { read, shown, waits: None }) {
+            Err(TrySendError::Full(note)) => {
+                let _ = to.send(answer);
+                let _ = actor.blocking_send(note);
+            }
+            Ok(()) | Err(TrySendError::Closed(_)) => drop(to.send(answer)),
+        }
+    }
+
+    /// Whether an ATTUNE that showed these units is noted.
+    fn is_noted(&self, read: &Read, shown: &[UnitId]) -> bool {
+        let with_texts = matches!(&read.query, Query::Attune(request) if request.format != Format::IdsOnly);
+        match self.policy.audit {
+            Audit::Off => false,
+            Audit::Delivered => with_texts && !shown.is_empty(),
+            Audit::All => true,
+        }
     }
 
     /// The response, and which units an ATTUNE showed.
