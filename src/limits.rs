@@ -106,6 +106,12 @@ pub const SNAPSHOT_ENTRIES: u64 = 100_000;
 /// Bytes of a snapshot that are written before they are flushed: a flush of the log waits for no more than these.
 pub const SNAPSHOT_SLICE_BYTES: usize = 1024 * 1024;
 
+/// Units that a Field may have had at an epoch for which an ATTUNE asks: about 200 MB of memory while it is kept.
+pub const PAST_UNITS_MAX: usize = 250_000;
+
+/// ATTUNEs of an earlier epoch that may be under way in a Field: one is computed, the others wait for it.
+pub const PAST_READS_MAX: usize = 4;
+
 /// Notes of ATTUNEs that wait for the next commit.
 pub const NOTES_MAX: usize = 256;
 

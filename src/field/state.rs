@@ -273,6 +273,14 @@ impl World {
         no
     }
 
+    /// Enters the agents that registered since, as they are in a later world of the same Field: numbers of agents then
+    /// mean the same in both.
+    pub fn admit(&mut self, later: &Self) {
+        for record in later.agents.skip(self.agents.len().min(later.agents.len())) {
+            self.enter_agent(AgentRecord::clone(&record));
+        }
+    }
+
     /// The number of a task, given now if it has none.
     pub(super) fn enter_task(&mut self, id: &Arc<str>) -> Option<TaskNo> {
         if let Some(no) = self.task_no(id) {

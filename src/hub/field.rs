@@ -23,6 +23,7 @@ use super::enricher::{Enricher, embed_behind};
 use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::metrics::Metrics;
+use super::past::Past;
 use super::reads::Reads;
 use super::restore::restore;
 use super::sessions::ConnectionId;
@@ -123,6 +124,7 @@ impl Field {
             }
             None => VectorKeeper::none(),
         };
+        let past = Past::new(directory.clone(), meaning, Arc::clone(&indexers));
         let index = Arc::new(SharedIndex::new(meaning, indexers, keeper));
         let frame = Frame { name: name.into(), policy: Arc::new(policy), index };
         let published = Arc::new(Published {
@@ -164,7 +166,7 @@ impl Field {
             readers.push(log.reader().map_err(failed)?);
         }
         let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
-        let reads = Arc::new(Reads::new(pool, Arc::clone(&frame.policy), readers, calls.downgrade()));
+        let reads = Arc::new(Reads::new(pool, Arc::clone(&frame.policy), readers, past, calls.downgrade()));
         let (jobs, jobs_in) = blocking::sync_channel(1);
         let (done, done_in) = mpsc::channel(4);
         let for_writer = thread::Builder::new()

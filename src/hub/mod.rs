@@ -6,7 +6,8 @@
 //! waited for it leave, reads included, and the durable state is published as a [`View`] for the GETs. Reads
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
 //! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). The state is kept in another (`snapshot_file`,
-//! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. Where a model outside makes the embeddings
+//! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. What the Field was at an earlier epoch is made
+//! for who asks (`past`). Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 //!
 //! The way of a notification: what became durable goes into the stream of operations (`feed`), once its replies are
@@ -28,6 +29,7 @@ mod index;
 mod listening;
 pub mod metrics;
 mod outbox;
+mod past;
 mod profiles;
 mod push;
 mod reads;

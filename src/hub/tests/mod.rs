@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use super::actor::Published;
 use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
+use super::past::Past;
 use super::push::Push;
 use super::reads::Reads;
 use super::vector_keeper::VectorKeeper;
@@ -92,7 +93,8 @@ impl Rig {
         let published = Arc::new(Published { view, clock: AtomicU64::new(0) });
         let reader = Watched(log.reader().expect("memory can be read"), Arc::clone(&watch));
         let actor = mpsc::channel(1).0.downgrade();
-        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, vec![Box::new(reader)], actor));
+        let past = Past::new(None, Meaning::Nothing, Arc::clone(pool));
+        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, vec![Box::new(reader)], past, actor));
         let feed = Arc::new(Feed::new(reads, Arc::clone(&published), false, bounds));
         Self { feed, published, frame, log, state: State::default(), watch }
     }
