@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::field::Audit;
 use crate::limits;
 use crate::protocol::Limits;
 
@@ -45,8 +46,8 @@ pub struct Config {
     /// How long looking for contradictions may hold up a RECORD, milliseconds; 0 turns automatic detection off
     /// (section 7).
     pub detection_budget_ms: u64,
-    /// Logs what each ATTUNE showed, so that REPLAY of a decision tells what its author knew (section 7).
-    pub audit_reads: bool,
+    /// Which ATTUNEs are noted in the log, so that REPLAY of a decision tells what its author knew (section 7).
+    pub audit_reads: Audit,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
     pub grace_ms: u64,
     /// The bounds that clients can meet.
@@ -66,6 +67,8 @@ pub struct Config {
     /// Largest size of each Field's log file, bytes (its journal comes on top); nothing means as much as the
     /// disk holds.
     pub max_log_bytes: Option<u64>,
+    /// Entries after which a snapshot of each Field's state is written; 0 is never.
+    pub snapshot_entries: u64,
 }
 
 impl Default for Config {
@@ -80,7 +83,7 @@ impl Default for Config {
             meaning: true,
             embedding: None,
             detection_budget_ms: limits::DETECTION_BUDGET_MS,
-            audit_reads: false,
+            audit_reads: Audit::Delivered,
             grace_ms: limits::GRACE_MS,
             limits: Limits::default(),
             allowed_origins: Vec::new(),
@@ -90,6 +93,7 @@ impl Default for Config {
             stall_max_ms: limits::STALL_MAX_MS,
             connections_max: limits::CONNECTIONS_MAX,
             max_log_bytes: None,
+            snapshot_entries: limits::SNAPSHOT_ENTRIES,
         }
     }
 }

@@ -130,6 +130,24 @@ pub const REMEMBERED_AGE_MIN_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How long an agent whose connection dropped may take to return (section 4). Configurable.
 pub const GRACE_MS: u64 = 30_000;
 
+/// Entries after which a snapshot of the state is written: about half a second of reading the log. Configurable.
+pub const SNAPSHOT_ENTRIES: u64 = 100_000;
+
+/// Bytes of a snapshot that are written before they are flushed: a flush of the log waits for no more than these.
+pub const SNAPSHOT_SLICE_BYTES: usize = 1024 * 1024;
+
+/// Units that a Field may have had at an epoch for which an ATTUNE asks: about 200 MB of memory while it is kept.
+pub const PAST_UNITS_MAX: usize = 250_000;
+
+/// ATTUNEs of an earlier epoch that may be under way in a Field: one is computed, the others wait for it.
+pub const PAST_READS_MAX: usize = 4;
+
+/// Notes of ATTUNEs that wait for the next commit.
+pub const NOTES_MAX: usize = 256;
+
+/// How long the last snapshot may take when the hub stops, within what a stop may take at all.
+pub const SNAPSHOT_AT_STOP_MS: u64 = 1_500;
+
 /// How many epochs are reserved ahead of use (section 2, restart). A crash skips at most this many numbers;
 /// while the disk is full, this many reads can still be answered.
 pub const RESERVE_EPOCHS: u64 = 10_000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use akashik_hub::config::Config;
-use akashik_hub::hub::{Answer, Field, Hub, Pending};
+use akashik_hub::hub::{Answer, Audit, Field, Hub, Pending};
 use akashik_hub::log::{Faults, Log, LogError, MemoryLog, Moment};
 use akashik_hub::protocol::{Cursor, Envelope, ErrorCode};
 use serde_json::{Value, json};
@@ -359,7 +359,7 @@ async fn a_read_from_the_future_over_a_failing_log_hangs_nobody_and_reuses_no_ep
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audited_read_is_answered_once_it_is_noted() {
     let log = MemoryLog::new();
-    let config = Config { audit_reads: true, detection_budget_ms: 0, ..Config::default() };
+    let config = Config { audit_reads: Audit::All, detection_budget_ms: 0, ..Config::default() };
     let hub = Hub::start_on(config, vec![Box::new(log.clone())]).await.expect("the hub starts");
     let stage = Stage { hub, faults: log.faults(), log };
     stage
@@ -387,6 +387,48 @@ async fn an_audited_read_is_answered_once_it_is_noted() {
     assert_eq!(code(&stage.record("m-2").await), Some(ErrorCode::StorageFull));
     stage.call("look-2", "ATTUNE", scope).await.outcome.expect("reads are served");
     stage.hub.stop().await;
+}
+
+/// Where only what was delivered is noted, no answer waits for its note; still it stands before what is decided on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_of_what_was_delivered_comes_behind_the_answer_and_before_the_decision() {
+    let stage = Stage::with_agent(MemoryLog::new()).await;
+    stage.record("m-1").await.outcome.expect("recorded");
+    let scope = json!({ "role": "x", "max_units": 5, "include_own": true });
+    // Nothing can become durable meanwhile, and the answer comes.
+    stage.faults.hang_append(1);
+    let look = stage.call("look", "ATTUNE", json!({ "scope": scope })).await;
+    look.outcome.expect("answered");
+    stage.faults.resume();
+    let nothing = json!({ "scope": { "role": "x", "max_units": 5 } });
+    stage.call("nothing", "ATTUNE", nothing).await.outcome.expect("answered");
+    let ids = json!({ "scope": scope, "format": "ids_only" });
+    stage.call("ids", "ATTUNE", ids).await.outcome.expect("answered");
+    let mut decision = finding("go");
+    decision["type"] = json!("decision");
+    let decided = stage.call("decide", "RECORD", decision).await;
+    decided.outcome.expect("recorded");
+    let notes = |lines: Vec<String>| -> Vec<Value> {
+        let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+        lines.filter(|line| line["event_type"] == "ATTUNE").collect()
+    };
+    let found = notes(stage.field().log_lines(Cursor::default(), 100).await.unwrap());
+    assert_eq!(found.len(), 1, "ids alone and nothing are not noted: {found:?}");
+    assert_eq!((&found[0]["agent_id"], &found[0]["read_epoch"]), (&json!("ada"), &json!(look.epoch)));
+    assert!(found[0]["shown"][0].as_str().expect("an id").starts_with("mem-"), "{found:?}");
+    assert!(found[0]["epoch"].as_u64() < Some(decided.epoch), "it stands before the decision");
+    // A stop in good order loses none.
+    stage.call("last", "ATTUNE", json!({ "scope": scope })).await.outcome.expect("answered");
+    let reader = stage.log.reader().expect("memory can be read");
+    stage.hub.stop().await;
+    let mut bodies = Vec::new();
+    let scanned = reader.scan(0, &mut |_, body| {
+        bodies.push(body.to_owned());
+        std::ops::ControlFlow::Continue(())
+    });
+    scanned.expect("memory can be read");
+    let noted = bodies.iter().filter(|body| body.contains(r#""ATTUNE":{"read_epoch""#)).count();
+    assert_eq!(noted, 2);
 }
 
 /// What was gathered behind a commit that failed must not count for ever.

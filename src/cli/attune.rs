@@ -36,6 +36,9 @@ struct Flags {
     /// Only units committed at or after this epoch
     #[arg(long, value_name = "EPOCH")]
     since_epoch: Option<u64>,
+    /// What the Field would have shown once the operation at this epoch was done
+    #[arg(long, value_name = "EPOCH")]
+    as_of_epoch: Option<u64>,
     /// How much of each unit: full, summary or ids_only
     #[arg(long)]
     format: Option<String>,
@@ -95,6 +98,7 @@ impl Flags {
                     ("temporal_layers", json!(self.temporal_layer)),
                     ("relevance_threshold", json!(self.threshold)),
                     ("recency_weight", json!(self.recency_weight)),
+                    ("as_of_epoch", json!(self.as_of_epoch)),
                     ("types", json!(self.types)),
                     ("session_id", json!(self.only_session)),
                     ("include_own", json!(self.include_own)),

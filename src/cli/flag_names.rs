@@ -60,7 +60,7 @@ const FLAGS: &[(&str, &str, &[Operation])] = &[
     ("target_id", "--target", &[Detect, Replay]),
     ("target_type", "--target-type", &[Replay]),
     ("depth", "--depth", &[Replay]),
-    ("as_of_epoch", "--as-of-epoch", &[Replay]),
+    ("as_of_epoch", "--as-of-epoch", &[Attune, Replay]),
     ("conflict_id", "--conflict", &[Merge]),
     ("strategy", "--strategy", &[Merge, Compact]),
     ("resolution.rationale", "--rationale", &[Merge]),

@@ -14,6 +14,7 @@ use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
 use crate::config::{Config, EmbeddingSettings};
+use crate::hub::Audit;
 use crate::limits::{
     EMBEDDING_TIMEOUT_MS, EPOCH_CEILING, QUEUE_PATIENCE_MS, REPLY_MAX_BYTES, VOTE_QUORUM_MAX,
 };
@@ -28,6 +29,51 @@ pub enum Drafts {
     Private,
     /// Every agent.
     Shared,
+}
+
+/// Which ATTUNEs are noted in the log. What was yes and no before there was a choice still means all and none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditReads {
+    /// None.
+    #[value(aliases = ["false", "no", "0"])]
+    Off,
+    /// Those that showed what units say, noted behind the answer, which never waits.
+    Delivered,
+    /// Every one that was answered, also with nothing; the answer leaves once it is noted.
+    #[value(aliases = ["true", "yes", "on", "1"])]
+    All,
+}
+
+impl<'de> Deserialize<'de> for AuditReads {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let said = match toml::Value::deserialize(from)? {
+            toml::Value::String(name) => name,
+            other => other.to_string(),
+        };
+        Self::from_str(&said, false)
+            .map_err(|_| serde::de::Error::custom("audit_reads must be \"off\", \"delivered\" or \"all\""))
+    }
+}
+
+impl From<AuditReads> for Audit {
+    fn from(said: AuditReads) -> Self {
+        match said {
+            AuditReads::Off => Self::Off,
+            AuditReads::Delivered => Self::Delivered,
+            AuditReads::All => Self::All,
+        }
+    }
+}
+
+impl From<Audit> for AuditReads {
+    fn from(audit: Audit) -> Self {
+        match audit {
+            Audit::Off => Self::Off,
+            Audit::Delivered => Self::Delivered,
+            Audit::All => Self::All,
+        }
+    }
 }
 
 /// Defines [`Settings`] together with its merge, so that no field can be forgotten.
@@ -121,12 +167,11 @@ settings! {
     /// How long looking for contradictions may hold up a RECORD; what takes longer is compared behind, 0 turns it off [default: 50]
     #[arg(long, env = "AKASHIK_DETECTION_BUDGET_MS", value_name = "MS")]
     detection_budget_ms: u64,
-    /// Log what each ATTUNE showed, for REPLAY of decisions
+    /// Log what ATTUNEs showed, for REPLAY of decisions; alone it means all [default: delivered]
     #[arg(
-        long, env = "AKASHIK_AUDIT_READS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_missing_value = "true", value_parser = BoolishValueParser::new(),
+        long, env = "AKASHIK_AUDIT_READS", num_args = 0..=1, require_equals = true, default_missing_value = "all",
     )]
-    audit_reads: bool,
+    audit_reads: AuditReads,
     /// How long an agent whose connection dropped may take to return [default: 30]
     #[arg(long, env = "AKASHIK_GRACE_SECONDS", value_name = "SECONDS")]
     grace_seconds: f64,
@@ -145,6 +190,9 @@ settings! {
     /// Largest size of each Field's log file; its journal, usually 8 MiB, comes on top [default: as much as the disk holds]
     #[arg(long, env = "AKASHIK_MAX_LOG_BYTES", value_name = "BYTES")]
     max_log_bytes: u64,
+    /// Write a snapshot of each Field's state after so many log entries, so that the hub starts sooner; 0 writes none [default: 100000]
+    #[arg(long, env = "AKASHIK_SNAPSHOT_ENTRIES", value_name = "COUNT")]
+    snapshot_entries: u64,
     /// An origin that browsers may call from; repeat it for more
     #[arg(long, env = "AKASHIK_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<String>,
@@ -243,7 +291,7 @@ impl Settings {
                 0,
                 QUEUE_PATIENCE_MS,
             )?,
-            audit_reads: self.audit_reads.unwrap_or(default.audit_reads),
+            audit_reads: self.audit_reads.map_or(default.audit_reads, Audit::from),
             shared_drafts: self.drafts.map_or(default.shared_drafts, |d| d == Drafts::Shared),
             grace_ms: milliseconds("grace_seconds", self.grace_seconds, default.grace_ms)?,
             limits,
@@ -260,6 +308,7 @@ impl Settings {
                 1 << 20,
             )?,
             max_log_bytes: self.max_log_bytes,
+            snapshot_entries: self.snapshot_entries.unwrap_or(default.snapshot_entries),
         };
         if config.max_log_bytes.is_some_and(|bytes| bytes < MAX_LOG_BYTES_MIN) {
             return Err(format!("max_log_bytes must be at least {MAX_LOG_BYTES_MIN}"));
@@ -464,13 +513,14 @@ impl Effective {
             embedding_ca_file: embedding.and_then(|embedding| embedding.ca_file.clone()),
             embedding_timeout_seconds: embedding.and_then(|embedding| seconds(embedding.timeout_ms)),
             detection_budget_ms: Some(self.config.detection_budget_ms),
-            audit_reads: Some(self.config.audit_reads),
+            audit_reads: Some(self.config.audit_reads.into()),
             grace_seconds: seconds(grace_ms),
             heartbeat_seconds: seconds(heartbeat_ms),
             silence_seconds: seconds(silence_max_ms),
             stall_seconds: seconds(self.config.stall_max_ms),
             connections_max: Some(self.config.connections_max),
             max_log_bytes: self.config.max_log_bytes,
+            snapshot_entries: Some(self.config.snapshot_entries),
             allow_origin: Some(allowed_origins),
             allow_host: Some(allowed_hosts),
             message_max_bytes: Some(limits.message_bytes),

@@ -63,6 +63,36 @@ fn every_flag_has_its_environment_variable_and_its_key() {
 }
 
 #[test]
+fn the_audit_of_reads_is_chosen_by_name_and_yes_and_no_still_mean_what_they_meant() {
+    let audit = |settings: Settings| settings.validate().unwrap().config.audit_reads;
+    assert_eq!(audit(flags(&[])), Audit::Delivered);
+    for (said, meant) in [
+        ("--audit-reads", Audit::All),
+        ("--audit-reads=true", Audit::All),
+        ("--audit-reads=all", Audit::All),
+        ("--audit-reads=delivered", Audit::Delivered),
+        ("--audit-reads=off", Audit::Off),
+        ("--audit-reads=0", Audit::Off),
+    ] {
+        assert_eq!(audit(flags(&[said])), meant, "{said}");
+    }
+    for (said, meant) in [("true", Audit::All), ("false", Audit::Off), ("\"delivered\"", Audit::Delivered)] {
+        assert_eq!(audit(file(&format!("audit_reads = {said}"))), meant, "{said}");
+    }
+}
+
+#[test]
+fn what_is_no_such_value_at_all_is_told_by_its_key() {
+    for text in ["snapshot_entries = -1", "snapshot_entries = \"many\"", "audit_reads = 7"] {
+        let said = toml::from_str::<Settings>(text).expect_err(text).to_string();
+        assert!(said.contains(text.split(' ').next().unwrap()), "{said}");
+    }
+    for flag in ["--snapshot-entries=-1", "--snapshot-entries=", "--audit-reads=sometimes"] {
+        assert!(Line::try_parse_from(["serve", flag]).is_err(), "{flag}");
+    }
+}
+
+#[test]
 fn what_is_printed_reads_back_as_the_same() {
     let said = flags(&[
         "--listen",
@@ -109,7 +139,7 @@ fn what_is_printed_reads_back_as_the_same() {
     ]);
     let effective = said.validate().unwrap();
     assert_eq!((effective.config.grace_ms, effective.config.shared_drafts), (250, true));
-    assert!(!effective.config.meaning && !effective.config.audit_reads);
+    assert!(!effective.config.meaning && effective.config.audit_reads == Audit::Off);
     let embedding = effective.config.embedding.as_ref().expect("a model outside");
     assert_eq!((embedding.dimensions, embedding.timeout_ms), (Some(384), 500));
     let again = file(&effective.to_toml().ok().unwrap()).validate().unwrap();

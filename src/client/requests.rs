@@ -266,6 +266,8 @@ struct Scope {
     relevance_threshold: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recency_weight: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of_epoch: Option<u64>,
 }
 
 /// ATTUNE's request.
@@ -299,6 +301,7 @@ impl Attune {
                 temporal_layers: Vec::new(),
                 relevance_threshold: None,
                 recency_weight: None,
+                as_of_epoch: None,
             },
             context_hint: None,
             format: None,
@@ -318,6 +321,13 @@ impl Attune {
     #[must_use]
     pub fn since(mut self, epoch: u64) -> Self {
         self.since_epoch = Some(epoch);
+        self
+    }
+
+    /// What the Field would have shown once the operation at this epoch was done.
+    #[must_use]
+    pub fn as_of(mut self, epoch: u64) -> Self {
+        self.scope.as_of_epoch = Some(epoch);
         self
     }
 
@@ -563,9 +573,9 @@ mod tests {
         let Request::Attune(attune) = read(Operation::Attune, &attune) else { panic!() };
         assert_eq!((attune.scope.max_units, attune.since_epoch), (7, Some(5)));
         let attune = Attune::for_role("r", 7).max_tokens(9).interested_in("x").on_task("t").at_least(0.5);
-        let attune = attune.layer(TemporalLayer::Past).recency(0.25).explained();
+        let attune = attune.layer(TemporalLayer::Past).recency(0.25).explained().as_of(3);
         let Request::Attune(attune) = read(Operation::Attune, &attune) else { panic!() };
-        assert!(attune.explain);
+        assert!(attune.explain && attune.scope.as_of_epoch == Some(3));
         assert_eq!(
             attune.scope.extended,
             ExtendedScope {

@@ -72,7 +72,11 @@ pub enum Event {
     ConflictCreated { conflict: Arc<Conflict>, contested: Vec<UnitId> },
     /// What an ATTUNE showed the entry's agent, where reads are audited. `read_epoch` is the ATTUNE's own.
     #[serde(rename = "ATTUNE")]
-    Attuned { read_epoch: u64, shown: Vec<UnitId> },
+    Attuned {
+        read_epoch: u64,
+        #[serde(with = "short_ids")]
+        shown: Vec<UnitId>,
+    },
     /// The unit that was just committed waits for its embedding, which could not be made.
     #[serde(rename = "ENRICHMENT_PENDING")]
     Unenriched { memory_unit_id: UnitId },
@@ -287,6 +291,7 @@ impl Entry {
             Event::Purged { units, reason } => {
                 json!({ "memory_unit_id": units.as_slice().get(at), "reason": reason, "deleted_at": self.at })
             }
+            Event::Attuned { read_epoch, shown } => json!({ "read_epoch": read_epoch, "shown": shown }),
             other => {
                 let tagged = serde_json::to_value(other).expect("an event is always writable");
                 match tagged {
@@ -299,6 +304,38 @@ impl Entry {
             line.extend(own);
         }
         Value::Object(line).to_string()
+    }
+}
+
+/// Units' ids as the log keeps many of them: the bare epoch where that names the unit. Written out they are read as well.
+mod short_ids {
+    use serde::ser::SerializeSeq;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::protocol::UnitId;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum ShortId {
+        Epoch(u64),
+        Whole(UnitId),
+    }
+
+    pub fn serialize<S: Serializer>(ids: &[UnitId], to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(Some(ids.len()))?;
+        for id in ids {
+            let short = if id.number == 0 { ShortId::Epoch(id.epoch) } else { ShortId::Whole(*id) };
+            list.serialize_element(&short)?;
+        }
+        list.end()
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<UnitId>, D::Error> {
+        let whole = |short| match short {
+            ShortId::Epoch(epoch) => UnitId::new(epoch, 0),
+            ShortId::Whole(id) => id,
+        };
+        Ok(Vec::deserialize(from)?.into_iter().map(whole).collect())
     }
 }
 

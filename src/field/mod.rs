@@ -12,6 +12,7 @@
 //! - `visibility`: the one predicate of who may see which unit;
 //! - [`decide`]: the order of the rules; `rules/`: one file per operation; [`apply`];
 //! - `audience`: what an entry gives notice of, and who hears of it;
+//! - [`Snapshot`]: the state as bytes and back;
 //! - `census`: what the GET endpoints show of a world.
 
 mod apply;
@@ -25,6 +26,7 @@ mod presence;
 mod put_away;
 mod rules;
 mod shelf;
+mod snapshot;
 mod state;
 mod suspicion;
 #[cfg(test)]
@@ -40,12 +42,13 @@ pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};
 pub use decide::{Query, Read, Verdict, audit, connect, decide, detected, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
-pub use policy::Policy;
+pub use policy::{Audit, Policy};
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
     Chronicle, Plan, Planned, Preparation, Selection, Stated, Statement, Writes, compose, detect, document,
     document_of, grouped, kind, replay, select, show, stands, subscriptions, suspicions, target, writes,
 };
+pub use snapshot::{Assembly, Part, Piece, Snapshot, read_part, snapshot_format};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};
 pub use suspicion::{Finding, Suspected, Suspicion};
 pub use unit_ids::UnitIds;

@@ -6,6 +6,18 @@ use crate::limits;
 use crate::protocol::{Capabilities, EXTENDED_SCOPE_LEVEL, Limits, MemoryType, Operation, Strategy, VERSION};
 use crate::relevance::embedding;
 
+/// Which ATTUNEs are noted in the log, so that REPLAY of a decision tells what its author had been shown (section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Audit {
+    /// None.
+    #[default]
+    Off,
+    /// Those that showed what units say, behind their answers: a crash may lose the notes of the last moment.
+    Delivered,
+    /// All that were answered, also with ids alone or with nothing, before their answers leave.
+    All,
+}
+
 /// The settings that the rules read. Constant while the hub runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
@@ -16,8 +28,8 @@ pub struct Policy {
     pub meaning: bool,
     /// Whether drafts are shown to every agent (section 3).
     pub shared_drafts: bool,
-    /// Whether what an ATTUNE shows is logged (section 7, REPLAY of a decision).
-    pub audit_reads: bool,
+    /// Which ATTUNEs are noted (section 7, REPLAY of a decision).
+    pub audit: Audit,
     /// How long an agent whose connection dropped may take to return, milliseconds (section 4).
     pub grace_ms: u64,
     /// The bounds that clients can meet.
@@ -34,8 +46,15 @@ impl Policy {
     const TOP_LEVEL: u8 = 3;
 
     /// What is served at every level beyond what the levels name.
-    const EXTENSIONS: [&str; 6] =
-        ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
+    const EXTENSIONS: [&str; 7] = [
+        "retract",
+        "commit",
+        "discard",
+        "idempotent-messages",
+        "scope-extensions",
+        "explain",
+        "attune-as-of-epoch",
+    ];
     /// What is served of level 2, from that configured level on.
     const EXTENSIONS_OF_LEVEL_2: [&str; 13] = [
         "extended-scope",
@@ -91,7 +110,7 @@ impl Policy {
                 .map(str::to_owned)
                 .collect(),
         };
-        Self { level, meaning, shared_drafts, audit_reads: false, grace_ms, limits, capabilities }
+        Self { level, meaning, shared_drafts, audit: Audit::Off, grace_ms, limits, capabilities }
     }
 
     /// Whether scopes are extended (section 5), tasks and declared relations count in relevance (section 8) and token

@@ -33,6 +33,13 @@ pub struct Presence {
 }
 
 impl Presence {
+    /// Nobody is here, and by agent, this is when each last sent anything.
+    pub(super) fn remembered(last_seen: &[Timestamp]) -> Self {
+        let whereabouts =
+            |last_seen: &Timestamp| Whereabouts { last_seen: *last_seen, ..Whereabouts::default() };
+        Self { agents: last_seen.iter().map(whereabouts).collect(), ..Self::default() }
+    }
+
     /// What is known of an agent.
     pub fn of(&self, agent: AgentNo) -> Whereabouts {
         self.agents.get(agent as usize).copied().unwrap_or_default()

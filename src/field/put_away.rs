@@ -30,6 +30,11 @@ static NOTHING: LazyLock<Arc<Unit>> = LazyLock::new(|| {
     })
 });
 
+/// The unit that stands in the place of every purged one.
+pub(super) fn nothing() -> Arc<Unit> {
+    Arc::clone(&NOTHING)
+}
+
 impl World {
     /// Whether a unit is out of ATTUNE unless asked for.
     pub fn is_archived(&self, no: UnitNo) -> bool {
@@ -124,7 +129,7 @@ impl World {
                 self.purged += 1;
             }
             let slot = &mut self.units[*no as usize];
-            slot.unit = Arc::clone(&NOTHING);
+            slot.unit = nothing();
             slot.purged = true;
         }
         self.purges.push_back(Sweep { epoch, units: units.into() });

@@ -10,14 +10,14 @@ use imbl::Vector;
 use super::state::UnitNo;
 
 /// Words of a block: 32,768 units.
-const WORDS: usize = 512;
+pub(super) const WORDS: usize = 512;
 const BITS: usize = 64 * WORDS;
 
 /// A set of units. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Marks {
-    blocks: Vector<Arc<[u64; WORDS]>>,
-    count: u64,
+    pub(super) blocks: Vector<Arc<[u64; WORDS]>>,
+    pub(super) count: u64,
 }
 
 impl Marks {
@@ -60,7 +60,7 @@ pub const COLD_BLOCK: usize = 1_024;
 /// at.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Coldness {
-    blocks: Vector<u16>,
+    pub(super) blocks: Vector<u16>,
 }
 
 impl Coldness {

@@ -4,7 +4,7 @@
 //! actor goes on (law 6). What changes about a unit stands in its [`Slot`]; the unit itself is shared.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -35,11 +35,11 @@ pub type ChainNo = u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain {
     /// The chain that this one became part of.
-    part_of: Option<ChainNo>,
+    pub(super) part_of: Option<ChainNo>,
     /// How many units it has, those of its parts included.
-    length: u32,
+    pub(super) length: u32,
     /// The unit that now stands for all of them; valid while it is no part of another.
-    latest: UnitNo,
+    pub(super) latest: UnitNo,
 }
 
 /// A unit and what changes about it.
@@ -123,9 +123,9 @@ pub struct World {
     pub uncompared: OrdMap<u32, u32>,
     /// All agents that ever registered.
     pub agents: Vector<Arc<AgentRecord>>,
-    agent_numbers: SharedMap<Arc<str>, AgentNo>,
+    pub(super) agent_numbers: SharedMap<Arc<str>, AgentNo>,
     /// All tasks that units ever named.
-    tasks: SharedMap<Arc<str>, TaskNo>,
+    pub(super) tasks: SharedMap<Arc<str>, TaskNo>,
     /// Live units of each agent.
     pub live_by_author: Vector<u32>,
     /// All conflicts in the order of their ids.
@@ -305,6 +305,14 @@ impl World {
         no
     }
 
+    /// Enters the agents that registered since, as they are in a later world of the same Field: numbers of agents then
+    /// mean the same in both.
+    pub fn admit(&mut self, later: &Self) {
+        for record in later.agents.skip(self.agents.len().min(later.agents.len())) {
+            self.enter_agent(AgentRecord::clone(&record));
+        }
+    }
+
     /// The number of a task, given now if it has none.
     pub(super) fn enter_task(&mut self, id: &Arc<str>) -> Option<TaskNo> {
         if let Some(no) = self.task_no(id) {
@@ -408,10 +416,27 @@ impl World {
 /// The messages that were answered, for repeats (section 2, idempotency).
 ///
 /// Only hashes are kept: the first answer stands in the log, at the epoch given here.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    known: HashMap<u128, Remembered>,
-    order: VecDeque<(u128, u64)>,
+    /// By key: how many messages were remembered before it, the forgotten ones included.
+    pub(super) known: HashMap<[u64; 2], u64>,
+    /// How many of the messages that were ever remembered are forgotten.
+    pub(super) forgotten: u64,
+    /// Those that are not, oldest first; a copy of it is cheap, so that it can be written while others come.
+    pub(super) order: Vector<Answered>,
+}
+
+/// A message that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// Its key, in two halves.
+    pub(super) key: [u64; 2],
+    /// When it was answered.
+    pub(super) at_ms: u64,
+    /// Epoch of its entry.
+    pub(super) epoch: u64,
+    /// Stands for its operation and payload.
+    pub(super) digest: u64,
 }
 
 /// Where a message's first answer stands, and what it asked.
@@ -423,34 +448,62 @@ pub struct Remembered {
     pub digest: u64,
 }
 
+/// How many messages were forgotten before does not matter to what is remembered.
+impl PartialEq for Ledger {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+fn halves(key: u128) -> [u64; 2] {
+    [(key >> 64) as u64, key as u64]
+}
+
 impl Ledger {
     /// What is remembered of a message.
     pub fn get(&self, key: u128) -> Option<Remembered> {
-        self.known.get(&key).copied()
+        let before = self.known.get(&halves(key))?.checked_sub(self.forgotten)?;
+        let answered = self.order.get(usize::try_from(before).ok()?)?;
+        Some(Remembered { epoch: answered.epoch, digest: answered.digest })
     }
 
     /// How many messages are remembered.
     pub fn len(&self) -> usize {
-        self.known.len()
+        self.order.len()
     }
 
     /// Whether no message is remembered.
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.order.is_empty()
     }
 
     /// Remembers a message answered at `at_ms`, and forgets those that are both old and many messages ago.
     pub(super) fn remember(&mut self, key: u128, remembered: Remembered, at_ms: u64) {
-        self.known.insert(key, remembered);
-        self.order.push_back((key, at_ms));
+        let Remembered { epoch, digest } = remembered;
+        self.push(Answered { key: halves(key), at_ms, epoch, digest });
         while self.order.len() > limits::REMEMBERED_MESSAGES_MIN {
-            let &(oldest, oldest_ms) = self.order.front().expect("it is not empty");
-            if at_ms.saturating_sub(oldest_ms) <= limits::REMEMBERED_AGE_MIN_MS {
+            let oldest = *self.order.front().expect("it is not empty");
+            if at_ms.saturating_sub(oldest.at_ms) <= limits::REMEMBERED_AGE_MIN_MS {
                 break;
             }
             self.order.pop_front();
-            self.known.remove(&oldest);
+            // A message that came again after it was forgotten is known by its later place.
+            if self.known.get(&oldest.key) == Some(&self.forgotten) {
+                self.known.remove(&oldest.key);
+            }
+            self.forgotten += 1;
         }
+    }
+
+    /// Takes in messages as they were remembered.
+    pub(super) fn extend(&mut self, answered: Vec<Answered>) {
+        self.known.reserve(answered.len());
+        answered.into_iter().for_each(|answered| self.push(answered));
+    }
+
+    fn push(&mut self, answered: Answered) {
+        self.known.insert(answered.key, self.forgotten + self.order.len() as u64);
+        self.order.push_back(answered);
     }
 }
 

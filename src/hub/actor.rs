@@ -19,16 +19,17 @@ use super::metrics::{Metrics, OK};
 use super::plans::Planning;
 use super::reads::{Begun, Reads};
 use super::restore::Restored;
+use super::snapshot_keeper::SnapshotKeeper;
 use super::view::{Frame, View};
 use super::waiting::{
     Computation, Queue, Then, Waiting, overloaded_refusal, storage_refusal, unreadable_refusal,
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Finding, Message, Preparation, Query, Read, State, Verdict, World, apply, audit,
-    connect, decide, detected, enriched, overdue,
+    AgentNo, Command, Entry, Finding, Message, Preparation, Query, Read, Snapshot, State, Verdict, World,
+    apply, audit, connect, decide, detected, enriched, overdue,
 };
-use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
+use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, NOTES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
 use crate::protocol::{Refusal, ScanCoverage, Timestamp, UnitId};
 
@@ -43,10 +44,10 @@ pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
 pub(super) enum Call {
     /// A message, the connection it came over, and where its answer goes.
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
-    /// An ATTUNE was computed and is to be noted before it is answered.
-    Shown { read: Box<Read>, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer> },
     /// A COMPACT was planned and is to be decided.
     Planned { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
+    /// An ATTUNE was computed and is to be noted; before it is answered, where its answer waits for that.
+    Shown { read: Box<Read>, shown: Vec<UnitId>, waits: Option<(Answer, oneshot::Sender<Answer>)> },
     /// Embeddings were made at last that these units may have waited for.
     Enriched(Vec<UnitId>),
     /// Units were compared behind: what was found, and up to which unit none is left. Answers with the epoch of the
@@ -89,6 +90,8 @@ struct InFlight {
     reserve: Option<u64>,
     world: World,
     entries: Vec<Fresh>,
+    /// The state with this batch, where it is time to write one.
+    snapshot: Option<Snapshot>,
 }
 
 /// Where the durable state is published.
@@ -115,6 +118,7 @@ pub(super) struct Parts {
     pub indexer: SyncSender<()>,
     /// Wakes whoever compares what is still to be compared.
     pub detector: SyncSender<()>,
+    pub snapshots: SnapshotKeeper,
 }
 
 pub(super) struct Actor {
@@ -122,6 +126,8 @@ pub(super) struct Actor {
     state: State,
     mode: Mode,
     gathered: Vec<Fresh>,
+    /// What ATTUNEs showed that were answered already: entered with the next change, or at the next tick.
+    notes: Vec<(Box<Read>, Vec<UnitId>)>,
     /// Bytes of the messages whose entries are gathered.
     gathered_bytes: usize,
     waiting: Queue,
@@ -146,6 +152,7 @@ impl Actor {
         Self {
             mode: Mode::Open,
             gathered: Vec::new(),
+            notes: Vec::new(),
             gathered_bytes: 0,
             waiting: Queue::default(),
             in_flight: None,
@@ -214,8 +221,16 @@ impl Actor {
                 self.message(*message, connection, to);
                 drop(room);
             }
-            Call::Shown { read, shown, answer, to } => self.note_shown(&read, shown, answer, to),
             Call::Planned { message, connection, to } => self.message(*message, connection, to),
+            Call::Shown { read, shown, waits: Some((answer, to)) } => {
+                self.note_shown(&read, shown, answer, to);
+            }
+            Call::Shown { read, shown, waits: None } => {
+                self.notes.push((read, shown));
+                if self.notes.len() >= NOTES_MAX {
+                    self.enter_notes();
+                }
+            }
             Call::Enriched(units) => {
                 if matches!(self.mode, Mode::Open)
                     && let Some(entry) = enriched(&self.state, Timestamp::now(), &units)
@@ -237,12 +252,19 @@ impl Actor {
             Call::Ping(to) => {
                 let _ = to.send(matches!(self.mode, Mode::Open | Mode::ReadOnly(_)));
             }
-            Call::Stop(to) => self.stopping = Some(to),
+            Call::Stop(to) => {
+                self.enter_notes();
+                self.stopping = Some(to);
+            }
         }
     }
 
     fn message(&mut self, message: Message, connection: Option<u64>, to: oneshot::Sender<Answer>) {
         let operation = message.operation;
+        if !operation.is_read() {
+            // What somebody decides on stands before the decision, and goes to the disk with it.
+            self.enter_notes();
+        }
         let command = Command { at: Timestamp::now(), connection, message };
         let verdict = match &self.mode {
             Mode::Open => decide(&self.state, &self.parts.frame.policy, &command),
@@ -355,6 +377,17 @@ impl Actor {
         self.waiting.push(Waiting { entry: self.state.world.last_epoch, shows, to, then });
     }
 
+    /// Enters the notes of ATTUNEs that were answered already. Where nothing can be written they are lost.
+    fn enter_notes(&mut self) {
+        for (read, shown) in std::mem::take(&mut self.notes) {
+            if matches!(self.mode, Mode::Open)
+                && let Some(entry) = audit(&self.state, Timestamp::now(), &read, shown)
+            {
+                self.enter(entry, None);
+            }
+        }
+    }
+
     /// Does what was decided; tells the greatest epoch that the reply shows, and how it is made.
     fn carry_out(&mut self, verdict: Verdict, bytes: usize, origin: Option<u64>) -> (u64, Then) {
         let refusal = match verdict {
@@ -449,7 +482,9 @@ impl Actor {
         let entries = gathered.iter().map(|(entry, _)| Arc::clone(entry)).collect();
         let last = self.state.world.last_epoch;
         let world = self.state.world.clone();
-        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered });
+        let due = self.parts.snapshots.is_due(world.entries);
+        let snapshot = due.then(|| Snapshot::of(&self.state));
+        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered, snapshot });
         self.ask_log(Job::Append { entries, reserve });
     }
 
@@ -470,6 +505,9 @@ impl Actor {
                     self.reserved = self.reserved.max(batch.reserve.unwrap_or(0)).max(batch.last);
                     self.durable_world = batch.world;
                     self.untold.extend(batch.entries);
+                    if let Some(snapshot) = batch.snapshot {
+                        self.parts.snapshots.keep(snapshot);
+                    }
                     self.publish();
                 }
             }
@@ -504,14 +542,16 @@ impl Actor {
             return;
         };
         match outcome {
-            Ok(Restored { mut state, reserved }) => {
+            Ok(Restored { mut state, reserved, from_snapshot: _ }) => {
                 // The process goes on: it knows who is connected.
                 std::mem::swap(&mut state.presence, &mut self.state.presence);
                 state.presence.resume(&state.world, Timestamp::now());
                 self.durable = state.world.last_epoch;
                 self.reserved = reserved;
                 self.durable_world = state.world.clone();
-                self.state = state;
+                let lost = std::mem::replace(&mut self.state, state);
+                // Letting go of a large state takes its time.
+                tokio::task::spawn_blocking(move || drop(lost));
                 // What turned out to be durable is answered as it was decided. Then the clock is where it was
                 // last shown, and the reads that still wait are stamped anew.
                 self.release_ready();
@@ -540,6 +580,7 @@ impl Actor {
             }
             Mode::Broken(_) if !self.log_busy => self.ask_log(Job::Reload),
             Mode::Open => {
+                self.enter_notes();
                 let now = Timestamp::now();
                 // Those beyond one batch have their turn at the next tick.
                 while self.gathered.len() < BATCH_ENTRIES_MAX
@@ -595,6 +636,8 @@ impl Actor {
             if let Some(Done::Released(Err(error))) = self.parts.done.recv().await {
                 tracing::warn!(field = %self.parts.frame.name, %error, "the log was not closed cleanly; it will recover");
             }
+            let Self { parts, state, .. } = &mut self;
+            parts.snapshots.finish(|| Snapshot::of(state), state.world.entries);
         }
         if let Some(stopping) = self.stopping.take() {
             let _ = stopping.send(());

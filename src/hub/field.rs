@@ -24,9 +24,11 @@ use super::enricher::{Enricher, embed_behind};
 use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::metrics::Metrics;
+use super::past::Past;
 use super::reads::Reads;
 use super::restore::restore;
 use super::sessions::ConnectionId;
+use super::snapshot_keeper::SnapshotKeeper;
 use super::vector_file;
 use super::vector_keeper::{Identify, VectorKeeper};
 use super::view::{Frame, View};
@@ -69,8 +71,8 @@ pub struct Field {
 struct Threads {
     /// The log thread and the indexer.
     working: Vec<thread::JoinHandle<()>>,
-    /// The one that writes the vectors, which ends after them.
-    keeping: Option<thread::JoinHandle<()>>,
+    /// Those that write the vectors and the snapshots, which end after them.
+    keeping: Vec<thread::JoinHandle<()>>,
 }
 
 /// Figures of a Field's log.
@@ -95,6 +97,8 @@ pub(super) struct Means {
     pub endpoint: Option<Arc<Endpoint>>,
     /// How long a message may be held up to be compared with the Field; nothing turns that off.
     pub detection_budget: Option<Duration>,
+    /// Entries between two snapshots of the state; 0 for none.
+    pub snapshot_entries: u64,
 }
 
 impl Field {
@@ -106,7 +110,15 @@ impl Field {
         means: Means,
     ) -> Result<Self, StartError> {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
-        let Means { readers: pool, indexers, metrics, directory, endpoint, detection_budget } = means;
+        let Means {
+            readers: pool,
+            indexers,
+            metrics,
+            directory,
+            endpoint,
+            detection_budget,
+            snapshot_entries,
+        } = means;
         let endpoint = endpoint.filter(|_| policy.meaning);
         let meaning = match &endpoint {
             Some(endpoint) => Meaning::Given { dimensions: endpoint.dimensions() },
@@ -114,18 +126,19 @@ impl Field {
             None => Meaning::Nothing,
         };
         let model = endpoint.as_ref().map_or(embedding::NAME, |endpoint| endpoint.model());
-        let mut keeping = None;
-        let keeper = match directory.filter(|_| policy.meaning) {
+        let mut keeping = Vec::new();
+        let keeper = match directory.as_ref().filter(|_| policy.meaning) {
             Some(directory) => {
                 let path = directory.join(vector_file::FILE_NAME);
                 let (jobs, thread) =
                     vector_file::spawn_writer(name, path.clone()).map_err(StartError::Thread)?;
-                keeping = Some(thread);
+                keeping.push(thread);
                 let identify = identify(log.reader().map_err(failed)?);
                 VectorKeeper::new(path, model, meaning.dimensions(), identify, jobs)
             }
             None => VectorKeeper::none(),
         };
+        let past = Past::new(directory.clone(), meaning, Arc::clone(&indexers));
         let index = Arc::new(SharedIndex::new(meaning, indexers, keeper));
         let frame = Frame { name: name.into(), policy: Arc::new(policy), index };
         let published = Arc::new(Published {
@@ -143,11 +156,21 @@ impl Field {
                 let _ = indexer.try_send(());
             }
         };
-        let rebuild = move || (restore(reader.as_ref(), progress), reader);
+        // Also where none are written any more, an old one is still good for its entries.
+        let place = directory.clone();
+        let rebuild = move || (restore(reader.as_ref(), place.as_deref(), progress), reader);
         let (restored, reader) = tokio::task::spawn_blocking(rebuild)
             .await
             .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
         let restored = restored.map_err(failed)?.reborn(Timestamp::now());
+        let mut snapshots = SnapshotKeeper::none();
+        if let Some(directory) = directory.clone().filter(|_| snapshot_entries > 0) {
+            let (taken, reader) = (restored.from_snapshot, log.reader().map_err(failed)?);
+            let started = SnapshotKeeper::start(name, directory, snapshot_entries, taken, reader);
+            let (keeper, thread) = started.map_err(StartError::Thread)?;
+            snapshots = keeper;
+            keeping.push(thread);
+        }
         let state = &restored.state;
         published.view.store(frame.view(&state.world, state.presence.all(), state.clock));
         published.clock.store(state.clock, Ordering::Release);
@@ -165,7 +188,7 @@ impl Field {
             .map(|budget| DetectionDoor::new(Arc::clone(&detector), Arc::clone(&pool), budget));
         let for_detection = (Arc::clone(&detector), Arc::clone(&scanner));
         let policy = Arc::clone(&frame.policy);
-        let reads = Arc::new(Reads::new(pool, policy, readers, calls.downgrade(), for_detection));
+        let reads = Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection));
         let behind = Behind::new(&frame.name, detector, &scanner, Arc::clone(&published), calls.downgrade());
         let for_detector = thread::Builder::new()
             .name(format!("akashik-detect-{name}"))
@@ -175,7 +198,7 @@ impl Field {
         let (done, done_in) = mpsc::channel(4);
         let for_writer = thread::Builder::new()
             .name(format!("akashik-log-{name}"))
-            .spawn(move || writer::run(log, &jobs_in, &done));
+            .spawn(move || writer::run(log, directory, &jobs_in, &done));
         let working = vec![for_writer.map_err(StartError::Thread)?, for_indexer, for_detector];
         frame.index.set_whole();
         let _ = indexer.try_send(());
@@ -196,6 +219,7 @@ impl Field {
             metrics,
             indexer,
             detector: waker,
+            snapshots,
         };
         let calls_back = calls.downgrade();
         tokio::spawn(Actor::new(parts).run());

@@ -5,7 +5,9 @@
 //! (`writer`) makes the batch durable with one flush while the actor decides the next; then the replies that
 //! waited for it leave, reads included, and the durable state is published as a [`View`] for the GETs. Reads
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
-//! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
+//! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). The state is kept in another (`snapshot_file`,
+//! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. What the Field was at an earlier epoch is made
+//! for who asks (`past`). Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
 //!
@@ -29,12 +31,16 @@ mod index;
 mod listening;
 pub mod metrics;
 mod outbox;
+mod past;
 mod plans;
 mod profiles;
 mod push;
 mod reads;
 mod restore;
 mod sessions;
+mod snapshot_check;
+mod snapshot_file;
+mod snapshot_keeper;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -59,9 +65,10 @@ pub use field::{Field, LogFigures, Pending};
 pub use outbox::Outbox;
 pub use push::Push;
 pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
+pub use snapshot_check::{Scrutiny, SnapshotReport, inspect_snapshot};
 pub use view::View;
 
-pub use crate::field::{Concern, Listener, Message, UnitFilter};
+pub use crate::field::{Audit, Concern, Listener, Message, UnitFilter};
 
 use crate::config::Config;
 use crate::field::Policy;
@@ -170,7 +177,7 @@ impl Hub {
             let mut policy = Policy::new(name, config.level, config.shared_drafts, config.grace_ms, limits)
                 .with_meaning(config.meaning)
                 .with_detection(config.detects());
-            policy.audit_reads = config.audit_reads;
+            policy.audit = config.audit_reads;
             if let Some(endpoint) = &endpoint {
                 policy = policy.with_model(endpoint.model(), endpoint.dimensions());
             }
@@ -182,6 +189,7 @@ impl Hub {
                 endpoint: endpoint.clone(),
                 detection_budget: (config.detects())
                     .then(|| Duration::from_millis(config.detection_budget_ms)),
+                snapshot_entries: config.snapshot_entries,
             };
             fields.push(Field::start(name, policy, log, means).await?);
         }

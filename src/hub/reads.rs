@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender, WeakSender};
 use tokio::sync::oneshot;
 
@@ -13,14 +15,17 @@ use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
 use super::detection::{Detector, Scan, Scanner};
 use super::index::SharedIndex;
+use super::past::{Closed, Past};
 use super::plans::preview;
 use super::waiting::{Computation, Then};
+use super::{READ_NICENESS, step_back};
 use crate::field::{
-    Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, stands, subscriptions, target,
+    Audit, Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, stands, subscriptions,
+    target,
 };
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
-use crate::protocol::{DetectMode, DetectRequest, ErrorCode, Refusal, UnitId};
+use crate::protocol::{AttuneRequest, DetectMode, DetectRequest, ErrorCode, Format, Refusal, UnitId};
 use crate::relevance::{Reader, Tokens};
 
 /// Computes reads of one Field.
@@ -34,6 +39,8 @@ pub(super) struct Reads {
     returned: Condvar,
     /// Reads that were begun and are not finished.
     open: AtomicUsize,
+    /// The Field at earlier epochs.
+    past: Arc<Past>,
     /// The way back to the actor, for what is audited. Weak: the actor ends when the doors' ends are gone.
     actor: WeakSender<Call>,
     /// For checks.
@@ -64,6 +71,7 @@ impl Reads {
         pool: Arc<rayon::ThreadPool>,
         policy: Arc<Policy>,
         readers: Vec<Box<dyn LogReader>>,
+        past: Past,
         actor: WeakSender<Call>,
         (detector, scanner): (Arc<Detector>, Arc<Scanner>),
     ) -> Self {
@@ -74,6 +82,7 @@ impl Reads {
             readers: Mutex::new(readers),
             returned: Condvar::new(),
             open: AtomicUsize::new(0),
+            past: Arc::new(past),
             actor,
             detector,
             scanner,
@@ -89,6 +98,12 @@ impl Reads {
     /// Computes something on the pool and gives its answer to whoever asked.
     pub fn spawn(self: &Arc<Self>, then: Then, to: oneshot::Sender<Answer>) {
         let reads = Arc::clone(self);
+        let then = match then {
+            Then::Compute(computation) if past_epoch(&computation).is_some() => {
+                return reads.look_back(*computation, to);
+            }
+            then => then,
+        };
         self.pool.spawn(move || {
             // Whoever asked may have gone; then there is nothing to compute. A COMPACT is done all the same.
             if to.is_closed() && !matches!(then, Then::Prepare(_)) {
@@ -105,7 +120,30 @@ impl Reads {
         });
     }
 
-    /// Answers a read; one that is audited by way of the actor, so that nobody is shown what is not noted.
+    /// Answers an ATTUNE of an earlier epoch, on a thread of its own: it may take seconds.
+    fn look_back(self: Arc<Self>, computation: Computation, to: oneshot::Sender<Answer>) {
+        let epoch = computation.read.epoch;
+        let refuse =
+            |to: oneshot::Sender<Answer>, refusal| drop(to.send(Answer { epoch, outcome: Err(refusal) }));
+        let visit = match self.past.visit() {
+            Ok(visit) => visit,
+            Err(refusal) => return refuse(to, refusal),
+        };
+        let reads = Arc::clone(&self);
+        let work = move || {
+            let _visit = visit;
+            step_back(READ_NICENESS);
+            if !to.is_closed() {
+                reads.answer(computation, to);
+            }
+        };
+        // Where there is no thread to be had the answer is lost with the work, and the door says so.
+        if let Err(error) = thread::Builder::new().name("akashik-past".to_owned()).spawn(work) {
+            tracing::error!(%error, "no thread for a read of the past");
+        }
+    }
+
+    /// Answers a read; one of which a note is to be made, by way of the actor or with word to it.
     fn answer(&self, computation: Computation, to: oneshot::Sender<Answer>) {
         if let Query::Detect(DetectRequest { mode, .. }) = &computation.read.query {
             match mode {
@@ -120,13 +158,36 @@ impl Reads {
         let Computation { read, world, index, _begun } = computation;
         let (outcome, shown) = self.compute(&read, &world, &index);
         let answer = Answer { epoch: read.epoch, outcome };
-        let shown = shown.filter(|_| self.policy.audit_reads && answer.outcome.is_ok());
+        let shown = shown.filter(|shown| answer.outcome.is_ok() && self.is_noted(&read, shown));
         let (Some(shown), Some(actor)) = (shown, self.actor()) else {
             let _ = to.send(answer);
             return;
         };
-        // An actor that is gone drops the answer with the call, and the door says so.
-        let _ = actor.blocking_send(Call::Shown { read: Box::new(read), shown, answer, to });
+        let read = Box::new(read);
+        if self.policy.audit == Audit::All {
+            // An actor that is gone drops the answer with the call, and the door says so.
+            let _ = actor.blocking_send(Call::Shown { read, shown, waits: Some((answer, to)) });
+            return;
+        }
+        // Where there is room, the note goes first, so that it stands before whatever the asker does next. Where there
+        // is none, the asker does not wait for it.
+        match actor.try_send(Call::Shown { read, shown, waits: None }) {
+            Err(TrySendError::Full(note)) => {
+                let _ = to.send(answer);
+                let _ = actor.blocking_send(note);
+            }
+            Ok(()) | Err(TrySendError::Closed(_)) => drop(to.send(answer)),
+        }
+    }
+
+    /// Whether an ATTUNE that showed these units is noted.
+    fn is_noted(&self, read: &Read, shown: &[UnitId]) -> bool {
+        let with_texts = matches!(&read.query, Query::Attune(request) if request.format != Format::IdsOnly);
+        match self.policy.audit {
+            Audit::Off => false,
+            Audit::Delivered => with_texts && !shown.is_empty(),
+            Audit::All => true,
+        }
     }
 
     /// Compares one unit with all others, and has what was found entered before it is told.
@@ -168,6 +229,9 @@ impl Reads {
         let policy = &*self.policy;
         let outcome = match &read.query {
             Query::Attune(request) => {
+                if let Some(epoch) = as_of(read, world) {
+                    return self.compute_past(read, request, world, epoch);
+                }
                 // Only the choice needs the index; the writing is done without holding it.
                 let selection = index.with(world, |index| {
                     select(world, index, policy, read.epoch, read.asker, request, &read.embedded)
@@ -193,6 +257,31 @@ impl Reads {
                 .and_then(|answer| payload(&answer)),
         };
         (outcome, None)
+    }
+
+    /// The response to an ATTUNE of an earlier epoch, and which units it showed.
+    fn compute_past(
+        &self,
+        read: &Read,
+        request: &AttuneRequest,
+        present: &World,
+        epoch: u64,
+    ) -> (Result<Payload, Refusal>, Option<Vec<UnitId>>) {
+        let then = self.with_reader(|reader| match self.past.at(reader, present, epoch) {
+            Ok(then) => Ok(Ok(then)),
+            Err(Closed::Refused(refusal)) => Ok(Err(refusal)),
+            Err(Closed::Unreadable(error)) => Err(error),
+        });
+        let then = match then.map_err(|error| unreadable(&error)).flatten() {
+            Ok(then) => then,
+            Err(refusal) => return (Err(refusal), None),
+        };
+        // Ages count from that epoch; the answer's own epoch is the operation's.
+        let selection = then.index.with(&then.world, |index| {
+            select(&then.world, index, &self.policy, epoch, read.asker, request, &read.embedded)
+        });
+        let answer = show(&then.world, &self.tokens, read.epoch, request, selection);
+        (payload(&answer), Some(answer.ids()))
     }
 
     /// The first answer of a message, from the entry that holds it.
@@ -227,6 +316,16 @@ impl Reads {
             None => Err(LogError::Broken),
         }
     }
+}
+
+/// The earlier epoch that an ATTUNE asks for, if it does: what lies at or behind the last change is the present.
+fn as_of(read: &Read, world: &World) -> Option<u64> {
+    let Query::Attune(request) = &read.query else { return None };
+    request.scope.as_of_epoch.filter(|epoch| *epoch < world.last_epoch)
+}
+
+fn past_epoch(computation: &Computation) -> Option<u64> {
+    as_of(&computation.read, &computation.world)
 }
 
 /// A connection on loan; it goes back however the loan ends.

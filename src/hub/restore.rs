@@ -1,7 +1,10 @@
-//! Recovery: the state rebuilt from the log, by applying and nothing else.
+//! Recovery: the state rebuilt from a snapshot, where there is one, and the log behind it, by applying and nothing else.
 
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
 
+use super::snapshot_file::{self, SnapshotFile, Unusable};
 use crate::field::{Entry, State, World, apply};
 use crate::log::{LogError, LogReader};
 use crate::protocol::Timestamp;
@@ -11,6 +14,8 @@ use crate::protocol::Timestamp;
 pub(super) struct Restored {
     pub state: State,
     pub reserved: u64,
+    /// How many entries came from a snapshot.
+    pub from_snapshot: u64,
 }
 
 impl Restored {
@@ -27,15 +32,21 @@ impl Restored {
 /// How many entries are applied between two calls of `progress`.
 const STRIDE: u64 = 4_096;
 
-/// Reads the whole log. `progress` is shown the growing world now and then: units can be indexed while the rest
+/// Reads the log, behind the snapshot in `directory` if there is one that belongs to it. `progress` is shown the growing world now and then: units can be indexed while the rest
 /// is read.
 ///
 /// # Errors
 /// A log that cannot be read, or an entry that this version did not write.
-pub(super) fn restore(reader: &dyn LogReader, progress: impl Fn(&World)) -> Result<Restored, LogError> {
-    let mut state = State::default();
+pub(super) fn restore(
+    reader: &dyn LogReader,
+    directory: Option<&Path>,
+    progress: impl Fn(&World),
+) -> Result<Restored, LogError> {
+    let mut state = directory.and_then(|directory| from_snapshot(reader, directory)).unwrap_or_default();
+    let from_snapshot = state.world.entries;
+    progress(&state.world);
     let mut fault = None;
-    reader.scan(0, &mut |epoch, body| match Entry::from_json(body) {
+    reader.scan(state.world.last_epoch, &mut |epoch, body| match Entry::from_json(body) {
         Ok(mut entry) => {
             entry.intern(&state.world);
             apply(&mut state, &entry);
@@ -52,5 +63,40 @@ pub(super) fn restore(reader: &dyn LogReader, progress: impl Fn(&World)) -> Resu
     if let Some(fault) = fault {
         return Err(fault);
     }
-    Ok(Restored { state, reserved: reader.reserved()? })
+    Ok(Restored { state, reserved: reader.reserved()?, from_snapshot })
+}
+
+/// The state that the snapshot in a Field's directory holds. Whatever is wrong with it is said, and the log read in its
+/// place.
+fn from_snapshot(reader: &dyn LogReader, directory: &Path) -> Option<State> {
+    let began = Instant::now();
+    snapshot_file::tidy(directory);
+    let read = SnapshotFile::open(directory).and_then(|file| {
+        file.check(reader)?;
+        file.state()
+    });
+    match read {
+        Ok(state) => {
+            let (epoch, took_ms) = (state.world.last_epoch, began.elapsed().as_millis());
+            tracing::info!(
+                epoch,
+                entries = state.world.entries,
+                took_ms,
+                "the state was read from a snapshot"
+            );
+            Some(state)
+        }
+        Err(Unusable::Absent) => None,
+        Err(reason) => {
+            let directory_shown = directory.display();
+            tracing::warn!(
+                "the snapshot in {directory_shown} is not used, the log is read from its beginning: {reason}"
+            );
+            if let Unusable::OtherLog(_) = reason {
+                // It would never be of use again, and might be taken for a copy of what the log once was.
+                snapshot_file::remove(directory);
+            }
+            None
+        }
+    }
 }

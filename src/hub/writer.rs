@@ -3,6 +3,7 @@
 //! It does what costs time, so that the actor decides on: turning entries into text, the flush, reading the
 //! log back after a failure.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -47,7 +48,13 @@ pub(super) enum Done {
 }
 
 /// Runs until the actor goes away or releases the log.
-pub(super) fn run(mut log: Box<dyn Log>, jobs: &Receiver<Job>, done: &Sender<Done>) {
+/// In this directory, if in any, lies the snapshot of the state.
+pub(super) fn run(
+    mut log: Box<dyn Log>,
+    directory: Option<PathBuf>,
+    jobs: &Receiver<Job>,
+    done: &Sender<Done>,
+) {
     // Whether anything was written since the last housekeeping.
     let mut stirred = true;
     loop {
@@ -64,7 +71,7 @@ pub(super) fn run(mut log: Box<dyn Log>, jobs: &Receiver<Job>, done: &Sender<Don
         };
         stirred = true;
         let last = matches!(job, Job::Release(_));
-        if done.blocking_send(perform(log.as_mut(), job)).is_err() || last {
+        if done.blocking_send(perform(log.as_mut(), directory.as_deref(), job)).is_err() || last {
             return;
         }
     }
@@ -82,7 +89,7 @@ fn next(jobs: &Receiver<Job>, linger: bool) -> Result<Job, RecvTimeoutError> {
     jobs.recv_timeout(QUIET)
 }
 
-fn perform(log: &mut dyn Log, job: Job) -> Done {
+fn perform(log: &mut dyn Log, directory: Option<&Path>, job: Job) -> Done {
     match job {
         Job::Append { entries, reserve } => {
             let began = Instant::now();
@@ -102,13 +109,13 @@ fn perform(log: &mut dyn Log, job: Job) -> Done {
             Done::Reserved(result.map(|()| mark))
         }
         Job::Probe => Done::Probed(log.probe()),
-        Job::Reload => Done::Reloaded(Box::new(reload(log))),
+        Job::Reload => Done::Reloaded(Box::new(reload(log, directory))),
         Job::Release(clock) => Done::Released(log.release(clock)),
     }
 }
 
-fn reload(log: &mut dyn Log) -> Result<Restored, LogError> {
+fn reload(log: &mut dyn Log, directory: Option<&Path>) -> Result<Restored, LogError> {
     log.reopen()?;
     let reader = log.reader()?;
-    restore(reader.as_ref(), |_| ())
+    restore(reader.as_ref(), directory, |_| ())
 }

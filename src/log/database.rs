@@ -1,6 +1,6 @@
 //! The database file of a log: where it lies, what is in it, how a connection to it is set up.
 //!
-//! Shared by the log itself, its readers and the verifier.
+//! Shared by the log itself, its readers, the verifier and the copier.
 //!
 //! A caution for whoever works here: on Unix a process loses SQLite's locks on a file as soon as
 //! it closes *any* descriptor of that file. Never open the database with `std::fs` while a
@@ -71,7 +71,7 @@ pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
 }
 
 /// The directory that a file is in.
-fn directory_of(file: &Path) -> &Path {
+pub(super) fn directory_of(file: &Path) -> &Path {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -256,7 +256,7 @@ fn named(error: rusqlite::Error, file: &Path) -> LogError {
 }
 
 /// Makes the names in a directory durable.
-fn sync_directory(directory: &Path) -> Result<(), LogError> {
+pub(super) fn sync_directory(directory: &Path) -> Result<(), LogError> {
     // Elsewhere a directory cannot be opened as a file, and the system looks after its names.
     if cfg!(unix) {
         File::open(directory)?.sync_all()?;

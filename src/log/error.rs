@@ -53,6 +53,9 @@ pub enum LogError {
     /// There is no log at that place.
     #[error("there is no log at {0}")]
     Absent(String),
+    /// There is something where a copy was to be put.
+    #[error("{0} is there already and is left as it is; name a file that is not there yet")]
+    Occupied(String),
     /// Somebody else holds the log.
     #[error("the log is in use: {0}")]
     Busy(String),

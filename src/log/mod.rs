@@ -20,6 +20,7 @@
 //! read beside it. [`SqliteLog`] is the one that lasts, [`MemoryLog`] its twin for tests, with
 //! faults on demand. Both pass the same suite (`conformance`).
 
+mod backup;
 mod database;
 mod error;
 mod memory;
@@ -33,6 +34,7 @@ mod crash;
 
 use std::ops::ControlFlow;
 
+pub use backup::{Copied, backup};
 pub use error::LogError;
 pub use memory::{Faults, MemoryLog, Moment};
 pub use sqlite::{SqliteLog, SqliteOptions, open_log_reader};

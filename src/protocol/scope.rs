@@ -67,6 +67,8 @@ pub struct Scope {
     pub session_id: Option<Arc<str>>,
     /// Extension: only these types; empty means all.
     pub types: Vec<MemoryType>,
+    /// Extension: what the Field would have shown once the operation at this epoch was done.
+    pub as_of_epoch: Option<u64>,
 }
 
 /// The scope's keys of level 2 (section 5).
@@ -124,6 +126,7 @@ impl AttuneRequest {
             include_drafts: inner.flag("include_drafts")?,
             session_id: inner.id("session_id")?,
             types: inner.names("types", MemoryType::from_name, MemoryType::names)?,
+            as_of_epoch: inner.count("as_of_epoch")?,
         };
         let context_hint = keys.text_up_to("context_hint", HINT_MAX_BYTES)?;
         let format = keys.name_or("format", Format::Full, Format::from_name, Format::names)?;

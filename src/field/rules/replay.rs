@@ -206,9 +206,9 @@ impl Walk<'_> {
     /// Tells what the author of a decision had been shown before it, where reads were audited: the latest few.
     fn shown_before(&mut self, decision: UnitNo) -> Result<(), Refusal> {
         let slot = self.world.slot(decision);
-        let all = self.world.mentions.get(&Entity::Shown(slot.author)).into_iter().flatten().copied();
-        let before: Vec<u64> = all.filter(|epoch| *epoch < slot.epoch).collect();
-        for epoch in before.into_iter().rev().take(REPLAY_SHOWN_MAX) {
+        let Some(all) = self.world.mentions.get(&Entity::Shown(slot.author)) else { return Ok(()) };
+        let before = all.binary_search(&slot.epoch).unwrap_or_else(|at| at);
+        for epoch in (0..before).rev().take(REPLAY_SHOWN_MAX).map(|at| all[at]) {
             let Some(mut entry) = self.read(epoch)? else { continue };
             for event in &mut entry.events {
                 if let Event::Attuned { shown, .. } = event {

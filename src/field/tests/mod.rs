@@ -237,7 +237,7 @@ impl Stage {
                 let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
                 let answer = serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap();
-                if self.policy.audit_reads {
+                if self.policy.audit != Audit::Off {
                     let entry = audit(&self.state, Timestamp(self.now), read, shown).unwrap();
                     self.enter(&entry);
                 }

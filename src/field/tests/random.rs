@@ -447,6 +447,36 @@ pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
     (entries.collect(), stage.state)
 }
 
+/// A Field after random operations that goes on.
+pub(crate) struct Going(Pair);
+
+impl Going {
+    pub fn after(steps: &[Step]) -> Self {
+        let mut pair = Pair::new();
+        prelude().iter().chain(steps).for_each(|step| pair.take(step));
+        Self(pair)
+    }
+
+    /// Puts another state in the place of this one, as after a commit that failed: who is connected stays, and what
+    /// the clock was.
+    pub fn replace(&mut self, other: impl Fn(&State) -> State) {
+        let state = &mut self.0.stage.state;
+        let mut new = other(state);
+        new.clock = new.clock.max(state.clock);
+        std::mem::swap(&mut new.presence, &mut state.presence);
+        *state = new;
+    }
+
+    pub fn go(&mut self, steps: &[Step]) {
+        steps.iter().for_each(|step| self.0.take(step));
+    }
+
+    /// What the log holds.
+    pub fn kept(&self) -> &BTreeMap<u64, String> {
+        &self.0.stage.kept
+    }
+}
+
 /// What the model is held against must come about: every way for a conflict to stand.
 #[test]
 fn random_operations_bring_conflicts_to_every_end() {

@@ -280,7 +280,7 @@ fn a_shared_draft_is_replayed_to_all_also_as_of_before_its_commit() {
 fn the_replay_of_a_decision_tells_what_its_author_had_been_shown_where_reads_are_audited() {
     for audited in [false, true] {
         let mut stage = Stage::with_agents(&["ada", "bob", "eve"]);
-        stage.policy.audit_reads = audited;
+        stage.policy.audit = if audited { Audit::All } else { Audit::Off };
         let fact = stage.record("ada", "The market grows.");
         let secret = stage.draft("bob", "Perhaps.");
         let scope = json!({ "role": "r", "max_units": 5, "include_drafts": true });

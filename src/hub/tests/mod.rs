@@ -19,6 +19,7 @@ use super::actor::Published;
 use super::detection::{Detector, Scanner};
 use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
+use super::past::Past;
 use super::push::Push;
 use super::reads::Reads;
 use super::vector_keeper::VectorKeeper;
@@ -96,7 +97,9 @@ impl Rig {
         let actor = mpsc::channel(1).0.downgrade();
         let detector = Arc::new(Detector::new(Arc::clone(&frame.index)));
         let detection = (detector, Arc::new(Scanner::new(mpsc_blocking::sync_channel(1).0)));
-        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, vec![Box::new(reader)], actor, detection));
+        let past = Past::new(None, Meaning::Nothing, Arc::clone(pool));
+        let readers: Vec<Box<dyn crate::log::LogReader>> = vec![Box::new(reader)];
+        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, readers, past, actor, detection));
         let feed = Arc::new(Feed::new(reads, Arc::clone(&published), false, bounds));
         Self { feed, published, frame, log, state: State::default(), watch }
     }
