@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from peer import playing
 
 from akashik import AddressError, AsyncClient, Client, Disconnected, ProtocolError, Unreachable, errors
 
@@ -77,7 +78,7 @@ def nobody() -> str:
 async def test_nobody_there_is_said_at_once() -> None:
     url = nobody()
     with pytest.raises(Unreachable, match="akashik serve"):
-        await AsyncClient.connect(url, "ann")
+        await AsyncClient(url, "ann")
     with Client(url, "ann") as client, pytest.raises(Unreachable, match="akashik serve"):
         client.register("r")
 
@@ -87,22 +88,32 @@ async def test_whoever_is_not_connected_is_told_so() -> None:
         await AsyncClient("http://127.0.0.1:1", "ann").register("r")
 
 
+async def test_a_client_is_opened_once() -> None:
+    async with playing() as peer:
+        client = await AsyncClient(peer.url, "ann")
+        with pytest.raises(RuntimeError, match="open already"):
+            await client.open()
+        await client.close()
+        with pytest.raises(Disconnected, match="closed"):
+            await client
+
+
 async def test_a_page_of_a_proxy_is_no_answer() -> None:
     with answering(say(200, HTML)) as (url, _):
         with Client(url, "ann") as client, pytest.raises(ProtocolError, match=r"status 200.*Bad Gateway"):
             client.register("r")
         with pytest.raises(ProtocolError, match=r"status 200.*Bad Gateway"):
-            await AsyncClient.connect(url, "ann")
+            await AsyncClient(url, "ann")
     with answering(say(302, b"", Location="http://127.0.0.1:1/")) as (url, _):
         with Client(url, "ann") as client, pytest.raises(ProtocolError, match="status 302"):
             client.register("r")
         with pytest.raises((ProtocolError, Unreachable)):
-            await AsyncClient.connect(url, "ann")
+            await AsyncClient(url, "ann")
     with answering(say(502, HTML)) as (url, _):
         with Client(url, "ann") as client, pytest.raises(Unreachable, match="status 502"):
             client.register("r")
         with pytest.raises(Unreachable, match="status 502"):
-            await AsyncClient.connect(url, "ann")
+            await AsyncClient(url, "ann")
 
 
 async def test_what_is_no_http_is_no_hub() -> None:
@@ -114,7 +125,7 @@ async def test_what_is_no_http_is_no_hub() -> None:
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with pytest.raises((ProtocolError, Unreachable)):
-            await AsyncClient.connect(url, "ann")
+            await AsyncClient(url, "ann")
 
 
 def test_an_exchange_that_breaks_off_is_repeated_under_its_id() -> None:

@@ -119,7 +119,7 @@ async def test_what_is_beyond_the_bound_waits_its_turn() -> None:
 
 async def test_closing_ends_calls_and_streams() -> None:
     async with playing() as peer:
-        client = await AsyncClient.connect(peer.url, "ann")
+        client = await AsyncClient(peer.url, "ann")
         line = await peer.accept()
         news = await attach(client, line)
         await line.push("s", 2)

@@ -20,7 +20,7 @@ SURE: dict[str, Any] = {"purpose": "to test", "score": 0.5, "reason": "made up"}
 
 @asynccontextmanager
 async def agents(hub: Hub, *names: str, **options: Any) -> AsyncIterator[list[AsyncClient]]:
-    clients = [await AsyncClient.connect(hub.url, name, **options) for name in names]
+    clients = [await AsyncClient(hub.url, name, **options) for name in names]
     for client in clients:
         await client.register("researcher")
     yield clients

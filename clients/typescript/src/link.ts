@@ -170,8 +170,8 @@ export class Link {
       this.#interrupt = () => resolve({ code: 0, reason: "interrupted" });
     });
     if (this.#over === undefined) this.#begin(socket);
-    // It may have been lost between its opening and now.
-    if (socket.readyState > 1) this.#interrupt();
+    // It may have been lost, or the client closed, between its opening and now.
+    if (socket.readyState > 1 || this.#over !== undefined) this.#interrupt();
     const watch = setInterval(() => this.#watch(), Math.min(WATCH_EVERY_MS, this.#options.lookEveryMs));
     const end = await lost;
     clearInterval(watch);
@@ -216,7 +216,9 @@ export class Link {
       });
       if (this.#over !== undefined) return undefined;
       try {
-        return await openSocket(this.#make, address, token);
+        const stop = new AbortController();
+        this.#interrupt = () => stop.abort();
+        return await openSocket(this.#make, address, token, stop.signal);
       } catch (error) {
         if (error instanceof Refused && !error.recoverable) {
           this.#failAll(error);

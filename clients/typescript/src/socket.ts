@@ -47,11 +47,12 @@ export async function findWebSocket(given?: WebSocketConstructor): Promise<WebSo
   }
 }
 
-/** Opens a connection. The token goes as a subprotocol, which is all that browsers can send. */
+/** Opens a connection, unless the signal comes first. The token goes as a subprotocol, which is all that browsers can send. */
 export async function openSocket(
   make: WebSocketConstructor,
   address: HubAddress,
   token: string | undefined,
+  signal?: AbortSignal,
 ): Promise<WebSocketLike> {
   const protocols = ["akashik.v0.1", ...(token === undefined ? [] : [`akashik.token.${token}`])];
   let socket: WebSocketLike;
@@ -69,13 +70,14 @@ export async function openSocket(
       clearTimeout(alarm);
       resolve(opened);
     };
+    signal?.addEventListener("abort", settle(false));
     socket.addEventListener("open", settle(true));
     socket.addEventListener("error", settle(false));
     socket.addEventListener("close", settle(false));
   });
   if (isOpen) return socket;
   drop(socket);
-  throw await reason(address, token);
+  throw await reason(address, token, signal);
 }
 
 /** Ends a connection that is of no use any more, without waiting for anybody. */
@@ -89,7 +91,11 @@ export function drop(socket: WebSocketLike): void {
 }
 
 /** A WebSocket does not tell why it was not opened, so the hub is asked over HTTP. */
-async function reason(address: HubAddress, token: string | undefined): Promise<AkashikError> {
+async function reason(
+  address: HubAddress,
+  token: string | undefined,
+  stop: AbortSignal | undefined,
+): Promise<AkashikError> {
   const away = (why: string): AkashikError =>
     new Unreachable(
       `the hub at ${address.authority} cannot be reached: ${why}; start one with \`akashik serve\``,
@@ -98,7 +104,8 @@ async function reason(address: HubAddress, token: string | undefined): Promise<A
   let status: number;
   let body: string;
   try {
-    const signal = AbortSignal.timeout(CONNECT_PATIENCE_MS);
+    const late = AbortSignal.timeout(CONNECT_PATIENCE_MS);
+    const signal = stop === undefined ? late : AbortSignal.any([stop, late]);
     const response = await fetch(address.status, { headers, redirect: "manual", signal });
     status = response.status;
     body = await response.text();

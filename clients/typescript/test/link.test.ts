@@ -139,6 +139,14 @@ test("a client that is closed while it tries to return ends at once", async (t) 
   await end;
 });
 
+test("a client that is closed while it connects ends at once", async (t) => {
+  const { peer, client, line } = await meet(t);
+  peer.refuseToShakeHands();
+  line.cut();
+  await peer.asked;
+  await soon("the end", client.close());
+});
+
 test("what ends every connection is given up", async (t) => {
   t.mock.method(Math, "random", () => -0.5);
   const { peer, client, line } = await meet(t);

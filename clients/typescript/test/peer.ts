@@ -68,11 +68,26 @@ export class Line {
 
 export class Peer {
   url = "";
+  /** A handshake came that was left unanswered. */
+  readonly asked: Promise<void>;
+  #isMute = false;
+  #wasAsked = () => {};
   readonly #lines = new Queue<Line>();
+
+  constructor() {
+    this.asked = new Promise((resolve) => (this.#wasAsked = resolve));
+  }
 
   static async play(context: TestContext): Promise<Peer> {
     const peer = new Peer();
-    const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
+    const server = new WebSocketServer({
+      host: "127.0.0.1",
+      port: 0,
+      verifyClient: (_: unknown, verified: (result: boolean) => void) => {
+        if (peer.#isMute) peer.#wasAsked();
+        else verified(true);
+      },
+    });
     await once(server, "listening");
     server.on("connection", (socket) => peer.#lines.put(new Line(socket)));
     context.after(() => {
@@ -81,6 +96,11 @@ export class Peer {
     });
     peer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     return peer;
+  }
+
+  /** From now on connections are taken, and their handshakes left unanswered. */
+  refuseToShakeHands(): void {
+    this.#isMute = true;
   }
 
   async accept(): Promise<Line> {

@@ -131,7 +131,11 @@ class Link:
         attached.wants_attach = self._wake.set
 
     async def open(self) -> None:
-        """Connect for the first time."""
+        """Connect for the first time. A link that was closed stays closed."""
+        if self._over is not None:
+            raise self._over
+        if self._task is not None:
+            raise RuntimeError("the client is open already")
         socket = await self._connect()
         self.connection = "open"
         self._task = asyncio.create_task(self._run(socket), name="akashik-link")
@@ -147,7 +151,7 @@ class Link:
     def submit(self, call: Call) -> None:
         """Send a message, at once or as soon as it may be in flight."""
         if self._over is not None or self._task is None:
-            call.fail(self._over or Disconnected("the client is not connected: use `async with`, or open() it"))
+            call.fail(self._over or Disconnected("the client is not connected: use `async with`, or await it"))
         elif len(self._pending) >= IN_FLIGHT_MAX:
             self._line[call] = None
         else:

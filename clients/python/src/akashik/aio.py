@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -102,24 +102,23 @@ class AsyncClient:
             look_every=look_every,
         )
 
-    @classmethod
-    async def connect(cls, url: str, agent_id: str, **options: Any) -> AsyncClient:
-        """Make a client with these options and open it. Whoever does not use ``async with`` calls :meth:`close`."""
-        client = cls(url, agent_id, **options)
-        await client.open()
-        return client
+    async def open(self) -> AsyncClient:
+        """Connect. Raises :class:`~akashik.errors.Unreachable` at once when nobody answers there.
 
-    async def open(self) -> None:
-        """Connect. Raises :class:`~akashik.errors.Unreachable` at once when nobody answers there."""
+        ``client = await AsyncClient(…)`` does the same; whoever does not use ``async with`` calls :meth:`close`.
+        """
         await self._link.open()
+        return self
+
+    def __await__(self) -> Generator[Any, None, AsyncClient]:
+        return self.open().__await__()
 
     async def close(self) -> None:
         """Close the connection. Calls that wait raise ``Disconnected``; streams end after what is queued."""
         await self._link.close()
 
     async def __aenter__(self) -> AsyncClient:
-        await self.open()
-        return self
+        return await self.open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
