@@ -147,6 +147,23 @@ test("a client that is closed while it connects ends at once", async (t) => {
   await soon("the end", client.close());
 });
 
+test("a client that is closed in the moment of its return ends", async (t) => {
+  let returned = (_: Promise<void>) => {};
+  const closing = new Promise<Promise<void>>((resolve) => (returned = (end) => resolve(end)));
+  let isSecond = false;
+  // Closes its client when everybody knows that it is open, and nobody has acted on it.
+  class Closing extends WebSocket {
+    constructor(url: string, protocols?: string[]) {
+      super(url, protocols);
+      if (isSecond) this.addEventListener("open", () => queueMicrotask(() => returned(client.close())));
+      isSecond = true;
+    }
+  }
+  const { client, line } = await meet(t, { WebSocket: Closing as unknown as new () => WebSocketLike });
+  line.cut();
+  await soon("the end", closing);
+});
+
 test("what ends every connection is given up", async (t) => {
   t.mock.method(Math, "random", () => -0.5);
   const { peer, client, line } = await meet(t);
@@ -291,7 +308,12 @@ test("with ws, a client that can take nothing leaves the connection unread", asy
   const news = await attach(client, line, "0.0");
   const summary = "x".repeat(10_000); // 80 MB in all: more than any buffer between the two
   for (let epoch = 1; epoch <= count; epoch += 1) line.push("s", epoch, summary);
-  const told = await epochs(news, count);
+  const told: number[] = [];
+  while (told.length < count) {
+    told.push(...(await epochs(news, 1)));
+    // One at a time, while several come with each reading of the socket.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
   assert.deepEqual(told, Array.from({ length: count }, (_, n) => n + 1), "nothing had to be asked for again");
 });
 
