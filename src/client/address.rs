@@ -22,6 +22,14 @@ impl fmt::Display for MalformedAddress {
 impl std::error::Error for MalformedAddress {}
 
 /// A hub and, where named, one of its Fields.
+///
+/// ```
+/// use akashik_hub::client::HubAddress;
+///
+/// let address: HubAddress = "http://127.0.0.1:7420/v1/fields/lab".parse()?;
+/// assert_eq!(address.websocket(), "ws://127.0.0.1:7420/v1/fields/lab/ws");
+/// # Ok::<(), akashik_hub::client::MalformedAddress>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubAddress {
     /// Host and port as they stand in a `Host` header; IPv6 in brackets, the port always given.

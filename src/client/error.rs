@@ -6,6 +6,20 @@ use super::address::MalformedAddress;
 use crate::protocol::ErrorBody;
 
 /// Why a call failed.
+///
+/// ```no_run
+/// # async fn example(client: akashik_hub::client::Client) {
+/// use akashik_hub::client::ClientError;
+/// use akashik_hub::protocol::ErrorCode;
+///
+/// match client.retract("mem-7", "Counted twice.").await {
+///     Ok(_) => println!("taken back"),
+///     Err(ClientError::Refused(no)) if no.code == ErrorCode::UnitNotFound => println!("there is none"),
+///     Err(ClientError::Refused(no)) => println!("{} {}", no.message, no.suggested_action),
+///     Err(error) => println!("it may have been done or not: {error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The Field said no; nothing was changed. The body says what to do next.

@@ -23,6 +23,19 @@ use crate::protocol::{Operation, PROTOCOL, RequestEnvelope, VERSION};
 const RESPONSE_MAX_BYTES: usize = REPLY_MAX_BYTES + 64 * 1024;
 
 /// Who asks which hub.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), akashik_hub::client::ClientError> {
+/// use std::time::Duration;
+///
+/// use akashik_hub::client::http::HttpClient;
+///
+/// let address = "http://127.0.0.1:7420".parse()?;
+/// let hub = HttpClient { address, token: None, patience: Duration::from_secs(5) };
+/// println!("{}", hub.get("field/status", None).await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     /// The hub and the Field.

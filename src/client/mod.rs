@@ -84,6 +84,15 @@ use pending::Effect;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// As whom to connect, and how patiently.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use akashik_hub::client::ClientOptions;
+///
+/// let options = ClientOptions::new("researcher-01").in_field("lab").patient_for(Duration::from_secs(5));
+/// assert_eq!(options.field.as_deref(), Some("lab"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// The agent that every message of this client comes from.
@@ -188,6 +197,19 @@ impl Client {
     }
 
     /// How the connection stands: watch it to tell people that the hub is away, or back.
+    ///
+    /// ```no_run
+    /// # async fn example(client: akashik_hub::client::Client) {
+    /// use akashik_hub::client::Connection;
+    ///
+    /// let mut connection = client.connection();
+    /// while connection.changed().await.is_ok() {
+    ///     if let Connection::Lost(why) = &*connection.borrow_and_update() {
+    ///         eprintln!("the hub is away: {why}");
+    ///     }
+    /// }
+    /// # }
+    /// ```
     pub fn connection(&self) -> watch::Receiver<Connection> {
         self.connection.clone()
     }

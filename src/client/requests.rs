@@ -9,6 +9,12 @@ use crate::protocol::{
 };
 
 /// REGISTER's request.
+///
+/// ```
+/// use akashik_hub::client::Register;
+///
+/// let wish = Register::as_role("strategist").interested_in("market growth").requiring("MERGE");
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Register {
     role: String,
@@ -83,6 +89,25 @@ struct Relation {
 }
 
 /// RECORD's request: a unit in the making.
+///
+/// ```no_run
+/// # async fn example(client: akashik_hub::client::Client) -> Result<(), akashik_hub::client::ClientError> {
+/// use akashik_hub::client::Record;
+///
+/// let first = client
+///     .record(Record::finding("It grows at 23 % a year.").because("Size the market").sure(0.7, "Three reports."))
+///     .await?;
+/// let second = Record::finding("It grows at 14 %.")
+///     .because("Check the estimate")
+///     .sure(0.8, "The books of 60 customers.")
+///     .evidence("books-2026")
+///     .contradicts(first.memory_unit_id);
+/// for conflict in client.record(second).await?.conflicts_detected {
+///     println!("opened {conflict}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
     mode: Mode,
@@ -210,6 +235,16 @@ impl Record {
 }
 
 /// COMMIT's request.
+///
+/// ```no_run
+/// # async fn example(client: akashik_hub::client::Client) -> Result<(), akashik_hub::client::ClientError> {
+/// use akashik_hub::client::{Commit, Record};
+///
+/// let draft = client.record(Record::decision("Go.").because("Decide on the launch").as_draft()).await?;
+/// client.commit(Commit::of(draft.memory_unit_id).sure(0.9, "Slept over it.")).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Commit {
     memory_unit_id: String,
@@ -271,6 +306,18 @@ struct Scope {
 }
 
 /// ATTUNE's request.
+///
+/// ```no_run
+/// # async fn example(client: akashik_hub::client::Client) -> Result<(), akashik_hub::client::ClientError> {
+/// use akashik_hub::client::Attune;
+///
+/// let need = Attune::for_role("strategist", 10).hint("draft the positioning section").max_tokens(2_000);
+/// let found = client.attune(need).await?;
+/// // Later: only what is new since then.
+/// let news = client.attune(Attune::for_role("strategist", 10).since(found.epoch)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Attune {
     scope: Scope,
@@ -424,6 +471,13 @@ struct DetectFilter {
 }
 
 /// DETECT's request.
+///
+/// ```
+/// use akashik_hub::client::Detect;
+/// use akashik_hub::protocol::ConflictStatus;
+///
+/// let open = Detect::list().status(ConflictStatus::Detected).involving("researcher-01");
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Detect {
     mode: &'static str,
@@ -480,6 +534,14 @@ struct Resolution {
 }
 
 /// MERGE's request.
+///
+/// ```
+/// use akashik_hub::client::Merge;
+/// use akashik_hub::protocol::Strategy;
+///
+/// let decided = Merge::by(Strategy::ConfidenceWeighted, "conflict-7").because("The better sources.");
+/// let joined = Merge::joined("conflict-7", "14 to 23 %, as it is counted.").because("Both are right.");
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Merge {
     conflict_id: String,
@@ -516,6 +578,17 @@ impl Merge {
 }
 
 /// REPLAY's request.
+///
+/// ```no_run
+/// # async fn example(client: akashik_hub::client::Client) -> Result<(), akashik_hub::client::ClientError> {
+/// use akashik_hub::client::Replay;
+/// use akashik_hub::protocol::{ReplayDepth, ReplayTarget};
+///
+/// let history = client.replay(Replay::of(ReplayTarget::Task, "task-1").depth(ReplayDepth::Summary)).await?;
+/// println!("{}", history.summary);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Serialize)]
 pub struct Replay {
     target_type: ReplayTarget,

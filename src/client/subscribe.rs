@@ -16,6 +16,24 @@ use crate::protocol::{
 };
 
 /// SUBSCRIBE's request: what to be told of. What is left out stays as it is where the subscription is known.
+///
+/// ```no_run
+/// # async fn example(client: akashik_hub::client::Client) -> Result<(), akashik_hub::client::ClientError> {
+/// use akashik_hub::client::Subscribe;
+/// use akashik_hub::protocol::EventName;
+///
+/// let wish = Subscribe::to([EventName::ConflictDetected]).named("conflicts").debounce_ms(500);
+/// let mut news = client.subscribe(wish).await?;
+/// if let Some(notification) = news.next().await {
+///     println!("{}", notification?.summary);
+/// }
+/// let place = news.cursor();
+/// drop(news);
+/// // Another time, also from another process: from there on, without a gap.
+/// let news = client.subscribe(Subscribe::again("conflicts").resume_after(place)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Subscribe {
     #[serde(skip_serializing_if = "Option::is_none")]
