@@ -38,6 +38,8 @@ pub enum Endpoint {
     Events,
     /// `GET /v1/ws`
     WebSocket,
+    /// `POST`, `GET` and `DELETE /mcp`
+    Mcp,
 }
 
 /// The operations that have a path of their own (wire, section 1).
@@ -57,7 +59,7 @@ const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 /// The endpoints, as `GET /` lists them.
-pub const LISTED: [&str; 13] = [
+pub const LISTED: [&str; 14] = [
     "POST /v1/{operation}",
     "POST /v1/messages",
     "GET /v1/field/status",
@@ -68,6 +70,7 @@ pub const LISTED: [&str; 13] = [
     "GET /v1/log",
     "GET /v1/events",
     "GET /v1/ws",
+    "POST /mcp",
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
@@ -87,6 +90,7 @@ impl Endpoint {
         match self {
             Self::Operation(_) | Self::Messages => "POST",
             Self::Events | Self::WebSocket => "GET",
+            Self::Mcp => "GET, POST, DELETE",
             _ => "GET, HEAD",
         }
     }
@@ -120,6 +124,7 @@ impl Target {
             ["healthz"] => hub(Endpoint::Health),
             ["readyz"] => hub(Endpoint::Ready),
             ["metrics"] => hub(Endpoint::Metrics),
+            ["mcp"] => hub(Endpoint::Mcp),
             ["v1", "fields", field, rest @ ..] => {
                 Some(Self { field: Some((*field).to_owned()), endpoint: field_endpoint(rest)? })
             }
@@ -140,6 +145,7 @@ fn field_endpoint(segments: &[&str]) -> Option<Endpoint> {
         ["log"] => Endpoint::Log,
         ["events"] => Endpoint::Events,
         ["ws"] => Endpoint::WebSocket,
+        ["mcp"] => Endpoint::Mcp,
         [name] => Endpoint::Operation(OPERATIONS.iter().find(|(known, _)| known == name)?.1),
         _ => return None,
     })
@@ -250,6 +256,8 @@ mod tests {
         assert_eq!(at("/v1/units/mem%2D4"), Some((None, Endpoint::Unit("mem-4".into()))));
         assert_eq!(at("/v1/fields/x/field/status"), Some((Some("x".into()), Endpoint::Status)));
         assert_eq!(at("/v1/events"), Some((None, Endpoint::Events)));
+        assert_eq!(at("/mcp"), Some((None, Endpoint::Mcp)));
+        assert_eq!(at("/v1/fields/x/mcp"), Some((Some("x".into()), Endpoint::Mcp)));
         assert_eq!(at("/v1/fields/x/ws"), Some((Some("x".into()), Endpoint::WebSocket)));
     }
 
@@ -294,7 +302,7 @@ mod tests {
             "/healthz/",
             "/metrics/x",
             "/openapi.json",
-            "/mcp",
+            "/mcp/",
             "/v1/record%20",
             "/v1/record%2f",
         ] {
