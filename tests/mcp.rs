@@ -176,6 +176,11 @@ async fn who_speaks_is_remembered_or_said() {
     later.ok("akashik_record", unit).await;
     later.ok("akashik_record", finding("and again")).await;
     let units = hub.get("/v1/units").await.json();
+    // Who sends another away stays.
+    session.ok("akashik_deregister", json!({ "agent_id": "ada" })).await;
+    session.ok("akashik_detect", json!({ "mode": "list" })).await;
+    session.ok("akashik_deregister", json!({})).await;
+    assert_eq!(session.no("akashik_detect", json!({ "mode": "list" })).await["details"]["key"], "agent_id");
     let authors: Vec<_> = units["units"]
         .as_array()
         .unwrap()
@@ -197,7 +202,7 @@ async fn an_id_that_a_websocket_holds_is_taken_and_mcp_agents_do_not_fail() {
         "AGENT_ID_TAKEN"
     );
     session.register("mcp").await;
-    assert_eq!(session.delete().await.status, 202);
+    assert_eq!(session.delete().await.status, 204);
     drop(socket);
     // The agent whose connection is gone fails; the one that never held one does not.
     support::eventually("the failure", || {
@@ -401,7 +406,7 @@ async fn sessions_are_bounded_and_end() {
     // Another Field has its own; the other doors are not touched.
     open_at(&hub, "/v1/fields/other/mcp").await;
     hub.register("http").await;
-    assert_eq!(first.delete().await.status, 202);
+    assert_eq!(first.delete().await.status, 204);
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     check(&first.post(&list).await, 404, "INVALID_MESSAGE");
     assert!(opens(&hub).await && !opens(&hub).await);

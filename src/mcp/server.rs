@@ -67,9 +67,17 @@ impl<B: Backend> Server<B> {
         from: &Extensions,
     ) -> Result<Value, Box<ErrorBody>> {
         let call = self.call(operation, arguments).map_err(|no| Box::new(no.body(Some(operation))))?;
-        let agent = call.agent_id.clone();
+        // Of whoever leaves there is nothing to remember, whoever sent it.
+        let agent = match operation {
+            Operation::Deregister => {
+                call.payload.get(tools::AGENT_ID).and_then(Value::as_str).map(str::to_owned)
+            }
+            _ => Some(call.agent_id.clone()),
+        };
         let answer = self.backend.operate(call, from).await?;
-        self.remember(operation, agent, &answer);
+        if let Some(agent) = agent {
+            self.remember(operation, agent, &answer);
+        }
         Ok(answer)
     }
 

@@ -16,6 +16,7 @@ mod request;
 pub mod schema;
 mod scope;
 mod shapes;
+mod shown;
 mod subscription;
 mod time;
 mod unit;

@@ -12,7 +12,7 @@ use super::answers::{
 };
 use super::operation::Operation;
 use super::subscription::{Notification, Subscribed, Subscription, Subscriptions};
-use super::{Agent, Conflict, ErrorBody, MemoryUnit, shapes};
+use super::{Agent, Conflict, ErrorBody, MemoryUnit, shapes, shown};
 use crate::limits::EPOCH_CEILING;
 
 type Make = fn(&mut SchemaGenerator) -> Schema;
@@ -22,7 +22,7 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// Each named schema: its name and what makes it.
-const NAMED: [(&str, Make); 29] = [
+const NAMED: [(&str, Make); 35] = [
     ("envelope", of::<shapes::Envelope>),
     ("error", of::<ErrorBody>),
     ("memory_unit", of::<MemoryUnit>),
@@ -52,6 +52,12 @@ const NAMED: [(&str, Make); 29] = [
     ("commit", of::<shapes::Commit>),
     ("give_up", of::<shapes::GiveUp>),
     ("acknowledged", of::<Acknowledged>),
+    ("field_status", of::<shown::FieldStatus>),
+    ("agents", of::<shown::Agents>),
+    ("conflicts", of::<shown::Conflicts>),
+    ("units", of::<shown::Units>),
+    ("unit", of::<shown::UnitWhole>),
+    ("events", of::<shown::EventsPage>),
 ];
 
 /// `subscribe`, `list` and `unsubscribe` have an answer each.

@@ -135,7 +135,7 @@ impl Mcp {
         };
         let since = Instant::now();
         let begins = !asked.headers.contains_key(SESSION) && is_initialize(&body);
-        let is_post = asked.method == Method::POST;
+        let (is_post, is_delete) = (asked.method == Method::POST, asked.method == Method::DELETE);
         let request = request(asked, body);
         let response = if begins {
             let _alone = served.beginning.lock().await;
@@ -149,7 +149,12 @@ impl Mcp {
         if is_post {
             hub.metrics().answered_http(since.elapsed());
         }
-        respond(hub, response, !is_post).await
+        let mut response = respond(hub, response, !is_post).await?;
+        if is_delete && response.status() == StatusCode::ACCEPTED {
+            // Done, not only taken: some clients take nothing else for a success.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        Ok(response)
     }
 
     /// Ends all sessions, and waits a moment for their tasks.

@@ -40,10 +40,14 @@ pub enum Endpoint {
     WebSocket,
     /// `POST`, `GET` and `DELETE /mcp`
     Mcp,
+    /// `GET /openapi.json`
+    Description,
+    /// `GET /v1/schema/{name}.json`
+    Schema(String),
 }
 
 /// The operations that have a path of their own (wire, section 1).
-const OPERATIONS: [(&str, Operation); 12] = [
+pub const OPERATIONS: [(&str, Operation); 12] = [
     ("register", Operation::Register),
     ("deregister", Operation::Deregister),
     ("record", Operation::Record),
@@ -59,7 +63,7 @@ const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 /// The endpoints, as `GET /` lists them.
-pub const LISTED: [&str; 14] = [
+pub const LISTED: [&str; 16] = [
     "POST /v1/{operation}",
     "POST /v1/messages",
     "GET /v1/field/status",
@@ -74,6 +78,8 @@ pub const LISTED: [&str; 14] = [
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
+    "GET /openapi.json",
+    "GET /v1/schema/{name}.json",
 ];
 
 impl Endpoint {
@@ -125,6 +131,7 @@ impl Target {
             ["readyz"] => hub(Endpoint::Ready),
             ["metrics"] => hub(Endpoint::Metrics),
             ["mcp"] => hub(Endpoint::Mcp),
+            ["openapi.json"] => hub(Endpoint::Description),
             ["v1", "fields", field, rest @ ..] => {
                 Some(Self { field: Some((*field).to_owned()), endpoint: field_endpoint(rest)? })
             }
@@ -146,6 +153,7 @@ fn field_endpoint(segments: &[&str]) -> Option<Endpoint> {
         ["events"] => Endpoint::Events,
         ["ws"] => Endpoint::WebSocket,
         ["mcp"] => Endpoint::Mcp,
+        ["schema", file] => Endpoint::Schema(file.strip_suffix(".json")?.to_owned()),
         [name] => Endpoint::Operation(OPERATIONS.iter().find(|(known, _)| known == name)?.1),
         _ => return None,
     })
@@ -256,6 +264,7 @@ mod tests {
         assert_eq!(at("/v1/units/mem%2D4"), Some((None, Endpoint::Unit("mem-4".into()))));
         assert_eq!(at("/v1/fields/x/field/status"), Some((Some("x".into()), Endpoint::Status)));
         assert_eq!(at("/v1/events"), Some((None, Endpoint::Events)));
+        assert_eq!(at("/v1/schema/record.json"), Some((None, Endpoint::Schema("record".into()))));
         assert_eq!(at("/mcp"), Some((None, Endpoint::Mcp)));
         assert_eq!(at("/v1/fields/x/mcp"), Some((Some("x".into()), Endpoint::Mcp)));
         assert_eq!(at("/v1/fields/x/ws"), Some((Some("x".into()), Endpoint::WebSocket)));
@@ -301,7 +310,8 @@ mod tests {
             "/v1/fields/a%2frecord",
             "/healthz/",
             "/metrics/x",
-            "/openapi.json",
+            "/openapi.json/",
+            "/v1/schema/record",
             "/mcp/",
             "/v1/record%20",
             "/v1/record%2f",

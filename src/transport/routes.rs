@@ -22,7 +22,7 @@ use super::mcp::{self, Mcp};
 use super::paths::{Endpoint, Query, Target};
 use super::reply::{self, Fault, Response};
 use super::urls::Base;
-use super::{events, handshake, queries, rest};
+use super::{description, events, handshake, queries, rest};
 use crate::hub::{Field, Hub};
 use crate::limits::COMPRESS_MIN_BYTES;
 use crate::protocol::{ErrorCode, Refusal};
@@ -210,6 +210,8 @@ async fn dispatch(
         Endpoint::Root => return Ok(queries::root()),
         Endpoint::Health => return Ok(queries::health()),
         Endpoint::Ready => return queries::ready(hub).await,
+        Endpoint::Description => return Ok(description::whole(hub)),
+        Endpoint::Schema(name) => return description::schema(name),
         Endpoint::Metrics => {
             let text = hub.metrics().render(hub).await;
             return Ok(reply::typed(StatusCode::OK, crate::hub::metrics::CONTENT_TYPE, text));
