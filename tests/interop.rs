@@ -84,7 +84,7 @@ fn skipped(what: &str, why: &str) {
     eprintln!("skipped: {what} cannot be used here: {reason}");
 }
 
-/// Whether what is installed is what is asked for; `None` leaves it to be installed.
+/// Whether what is installed is what is asked for.
 fn is_installed(place: &Path, wanted: &Path) -> bool {
     let stamp = fs::read(place.join("installed")).unwrap_or_default();
     stamp == fs::read(wanted).unwrap()
@@ -212,7 +212,7 @@ fn the_description_is_valid_and_true() {
         .args(["run", &description, "-H", "Akashik-Agent: tester", "--phases", "examples,coverage,fuzzing"])
         // Streams do not end, and under a Field's name stands the same again.
         .args(["--exclude-path-regex", "(/events|^/v1/fields/.*)$", "--workers", "1", "--no-color"])
-        .args(["--max-examples", "10", "--seed", "1", "--max-time", "90", "--generation-database", "none"])
+        .args(["--max-examples", "10", "--seed", "1", "--max-time", "60", "--generation-database", "none"])
         .args(["--request-timeout", "20", "--warnings", "off"]);
     let begun = Instant::now();
     let said = content(tester);
