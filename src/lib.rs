@@ -22,7 +22,7 @@
 //! # The way of an operation
 //!
 //! ```text
-//! door (ws, rest)               parse, limits, identity; the payload read, its digest taken; its text embedded,
+//! door (ws, rest, mcp)          parse, limits, identity; the payload read, its digest taken; its text embedded,
 //!    │                          where a model outside does that
 //!    │  Message + where the answer goes   (bounded channel)
 //!    ▼

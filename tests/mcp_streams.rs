@@ -2,9 +2,10 @@
 
 mod support;
 
+use akashik_hub::limits::MCP_WATCHED_MAX;
 use serde_json::{Value, json};
 use support::mcp::{self, SESSIONLESS, VERSION, open};
-use support::{Running, finding, soon, start};
+use support::{Running, finding, soon, start, start_with};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -139,6 +140,44 @@ async fn a_watched_resource_is_told_of() {
     let retract = json!({ "memory_unit_id": unit, "reason": "wrong" }).to_string();
     assert_eq!(hub.post("/v1/retract", &[("Akashik-Agent", "bob")], retract).await.status, 200);
     assert_eq!(stream.changed().await, watch["uri"].as_str().unwrap());
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watching_is_bounded() {
+    let hub = start().await;
+    let session = open(&hub).await;
+    let watch = async |number: usize| {
+        let uri = json!({ "uri": format!("akashik://units/mem-{number}") });
+        session.request("resources/subscribe", uri).await
+    };
+    for number in 0..MCP_WATCHED_MAX {
+        assert_eq!(watch(number).await["result"], json!({}));
+    }
+    let no = watch(MCP_WATCHED_MAX).await;
+    assert_eq!(no["error"]["code"], -32602, "{no}");
+    // What is watched already is no more, and what is let go makes room.
+    assert_eq!(watch(0).await["result"], json!({}));
+    session.request("resources/unsubscribe", json!({ "uri": "akashik://units/mem-0" })).await;
+    assert_eq!(watch(MCP_WATCHED_MAX).await["result"], json!({}));
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_configured_origin_may_keep_sessions() {
+    let hub = start_with(|config| config.allowed_origins = vec!["https://desk.example".into()]).await;
+    let asked = [
+        ("Origin", "https://desk.example"),
+        ("Access-Control-Request-Method", "DELETE"),
+        ("Access-Control-Request-Headers", "mcp-session-id, mcp-protocol-version"),
+    ];
+    let preflight = hub.request("OPTIONS", "/mcp", &asked, "").await;
+    assert!(preflight.header("access-control-allow-methods").unwrap().contains("DELETE"));
+    assert!(preflight.header("access-control-allow-headers").unwrap().contains("mcp-session-id"));
+    let origin = [("Origin", "https://desk.example")];
+    let reply = mcp::post(&hub, "/mcp", &origin, &mcp::initialize(VERSION)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert!(reply.header("access-control-expose-headers").unwrap().contains("mcp-session-id"));
     hub.stop().await;
 }
 
