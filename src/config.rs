@@ -64,6 +64,10 @@ pub struct Config {
     pub stall_max_ms: u64,
     /// Most open connections.
     pub connections_max: usize,
+    /// Most MCP sessions of one Field.
+    pub mcp_sessions_max: usize,
+    /// How long nothing may happen in an MCP session, milliseconds.
+    pub mcp_idle_ms: u64,
     /// Largest size of each Field's log file, bytes (its journal comes on top); nothing means as much as the
     /// disk holds.
     pub max_log_bytes: Option<u64>,
@@ -92,6 +96,8 @@ impl Default for Config {
             silence_max_ms: limits::SILENCE_MAX_MS,
             stall_max_ms: limits::STALL_MAX_MS,
             connections_max: limits::CONNECTIONS_MAX,
+            mcp_sessions_max: limits::MCP_SESSIONS_MAX,
+            mcp_idle_ms: limits::MCP_IDLE_MS,
             max_log_bytes: None,
             snapshot_entries: limits::SNAPSHOT_ENTRIES,
         }

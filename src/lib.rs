@@ -9,19 +9,20 @@
 //! | [`field`] | the heart: a Field as a pure state machine, `decide` and `apply` |
 //! | [`log`] | the durable log: the trait, SQLite, its twin in memory, verification |
 //! | [`hub`] | the running thing: one actor per Field, its log thread, live sessions, reads, views |
-//! | [`transport`] | the doors: HTTP and WebSocket on one guard, one table of errors |
+//! | [`mcp`] | the Field as tools and resources for language models, on top of whatever can be asked |
+//! | [`transport`] | the doors: HTTP, WebSocket and MCP on one guard, one table of errors |
 //! | [`client`] | the Rust SDK: one method per operation, streams of notifications, reconnects, repeats safely |
 //! | [`cli`] | the `akashik` program, one file per command |
 //! | [`config`], [`limits`] | what an operator can set; every bound with its reason |
 //!
-//! Who may use whom: `protocol` ← everyone; `relevance` ← `field`; `field`, `log` ← `hub`; `hub`, `protocol` ←
-//! `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so. (`hub` also holds each
+//! Who may use whom: `protocol` ← everyone; `relevance` ← `field`; `field`, `log` ← `hub`; `protocol` ← `mcp`;
+//! `hub`, `protocol`, `mcp` ← `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so. (`hub` also holds each
 //! Field's relevance index, which is a cache beside the state, and the file of its vectors, a cache beside the log.)
 //!
 //! # The way of an operation
 //!
 //! ```text
-//! door (ws, rest)               parse, limits, identity; the payload read, its digest taken; its text embedded,
+//! door (ws, rest, mcp)          parse, limits, identity; the payload read, its digest taken; its text embedded,
 //!    │                          where a model outside does that
 //!    │  Message + where the answer goes   (bounded channel)
 //!    ▼
@@ -69,6 +70,7 @@ pub mod field;
 pub mod hub;
 pub mod limits;
 pub mod log;
+pub mod mcp;
 pub mod protocol;
 pub mod relevance;
 pub mod transport;

@@ -318,3 +318,12 @@ pub const EMBEDDING_TIMEOUT_MS: u64 = 2_000;
 
 /// How long, after an embedding endpoint failed, doors do not wait for it, milliseconds.
 pub const EMBEDDING_REST_MS: u64 = 1_000;
+
+/// MCP sessions of one Field that are open at once; each costs some tens of KiB. Configurable.
+pub const MCP_SESSIONS_MAX: usize = 1_024;
+
+/// How long nothing at all may happen in an MCP session before it ends: a person may be at lunch. Configurable.
+pub const MCP_IDLE_MS: u64 = 4 * 60 * 60 * 1_000;
+
+/// Resources that one MCP session may watch.
+pub const MCP_WATCHED_MAX: usize = 256;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Each room with the rooms and crates it may use; `std`, `core` and itself are always allowed.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("protocol", &["limits", "serde", "serde_json", "humantime"]),
+    ("protocol", &["limits", "serde", "serde_json", "humantime", "schemars"]),
     (
         "relevance",
         &[
@@ -53,10 +53,14 @@ const ROOMS: &[(&str, &[&str])] = &[
             "rustls_native_certs",
         ],
     ),
+    ("mcp", &["protocol", "limits", "rmcp", "serde_json", "tokio"]),
     (
         "transport",
         &[
             "hub",
+            "mcp",
+            "rmcp",
+            "tokio_util",
             "protocol",
             "limits",
             "config",

@@ -21,7 +21,9 @@ pub enum LogFormat {
 
 /// Starts logging. Only `serve` does: a client command says what it has to say by itself.
 pub(super) fn start(format: LogFormat, filter: &str) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(filter)
+    // Its lines name MCP sessions, and who knows a session's name can speak in it: they come only where asked for.
+    let quiet = if filter.contains("rmcp") { String::new() } else { "rmcp=off,".to_owned() };
+    let filter = EnvFilter::try_new(quiet + filter)
         .map_err(|error| Failure::usage(format!("log_filter {filter:?}: {error}")))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = match format {

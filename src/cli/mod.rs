@@ -16,6 +16,7 @@ mod flag_names;
 mod give_up;
 mod log;
 mod logging;
+mod mcp;
 mod merge;
 mod record;
 mod register;
@@ -72,6 +73,8 @@ enum Command {
     Discard(give_up::GiveUp),
     /// Show a Field's figures
     Status(status::Status),
+    /// Serve MCP over stdin and stdout, for a client that starts its servers itself
+    Mcp(mcp::Mcp),
     /// Measure a running hub
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -97,6 +100,7 @@ pub fn run() -> ExitCode {
         Command::Commit(command) => command.run(),
         Command::Discard(command) => command.run(Operation::Discard),
         Command::Status(command) => command.run(),
+        Command::Mcp(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

@@ -16,7 +16,7 @@ use crate::hub::Hub;
 use crate::transport;
 
 /// How long leftovers may hold up the end of the process.
-const LEFTOVER_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const LEFTOVER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(super) fn run(settings: Settings) -> Result<(), Failure> {
@@ -85,17 +85,17 @@ fn announce(line: &str) -> io::Result<()> {
 }
 
 /// The signals that ask to stop.
-struct Signals {
+pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) -> &'static str {
+    pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

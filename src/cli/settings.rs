@@ -187,6 +187,12 @@ settings! {
     /// Most open connections [default: 16384]
     #[arg(long, env = "AKASHIK_CONNECTIONS_MAX", value_name = "COUNT")]
     connections_max: usize,
+    /// Most MCP sessions of one Field [default: 1024]
+    #[arg(long, env = "AKASHIK_MCP_SESSIONS_MAX", value_name = "COUNT")]
+    mcp_sessions_max: usize,
+    /// How long nothing may happen in an MCP session before it ends [default: 14400]
+    #[arg(long, env = "AKASHIK_MCP_IDLE_SECONDS", value_name = "SECONDS")]
+    mcp_idle_seconds: f64,
     /// Largest size of each Field's log file; its journal, usually 8 MiB, comes on top [default: as much as the disk holds]
     #[arg(long, env = "AKASHIK_MAX_LOG_BYTES", value_name = "BYTES")]
     max_log_bytes: u64,
@@ -307,6 +313,14 @@ impl Settings {
                 1,
                 1 << 20,
             )?,
+            mcp_sessions_max: bounded(
+                "mcp_sessions_max",
+                self.mcp_sessions_max,
+                default.mcp_sessions_max,
+                0,
+                1 << 20,
+            )?,
+            mcp_idle_ms: milliseconds("mcp_idle_seconds", self.mcp_idle_seconds, default.mcp_idle_ms)?,
             max_log_bytes: self.max_log_bytes,
             snapshot_entries: self.snapshot_entries.unwrap_or(default.snapshot_entries),
         };
@@ -519,6 +533,8 @@ impl Effective {
             silence_seconds: seconds(silence_max_ms),
             stall_seconds: seconds(self.config.stall_max_ms),
             connections_max: Some(self.config.connections_max),
+            mcp_sessions_max: Some(self.config.mcp_sessions_max),
+            mcp_idle_seconds: seconds(self.config.mcp_idle_ms),
             max_log_bytes: self.config.max_log_bytes,
             snapshot_entries: Some(self.config.snapshot_entries),
             allow_origin: Some(allowed_origins),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::unit::wire_names;
@@ -26,7 +27,7 @@ impl AgentStatus {
 }
 
 /// An agent as the doors show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Agent {
     pub id: Arc<str>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
@@ -13,7 +14,7 @@ use super::unit::MemoryUnit;
 use crate::limits;
 
 /// The bounds that a client can meet, as a Field advertises them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Longest content of a unit, bytes of UTF-8.
     pub content_bytes: usize,
@@ -55,7 +56,7 @@ impl Default for Limits {
 }
 
 /// What a Field can do (section 7, REGISTER). It tells the truth: what is not served is not listed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Capabilities {
     pub conformance_level: u8,
@@ -76,7 +77,7 @@ pub struct Capabilities {
 }
 
 /// REGISTER's response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Registered {
     pub status: String,
@@ -86,7 +87,7 @@ pub struct Registered {
 }
 
 /// What became of a leaving agent's work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Cleanup {
     pub units_orphaned: usize,
@@ -94,7 +95,7 @@ pub struct Cleanup {
 }
 
 /// DEREGISTER's response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Deregistered {
     pub status: String,
@@ -105,7 +106,7 @@ pub struct Deregistered {
 pub const DEFERRED: &str = "deferred";
 
 /// RECORD's response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Recorded {
     pub status: String,
@@ -122,7 +123,7 @@ pub struct Recorded {
 }
 
 /// What did not go as it should in an operation that was done (section 9: `ENRICHMENT_FAILED`, `DETECTION_TIMEOUT`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Warning {
     pub code: String,
@@ -132,7 +133,7 @@ pub struct Warning {
 }
 
 /// The response of RETRACT, COMMIT and DISCARD.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Acknowledged {
     pub status: String,
@@ -150,7 +151,7 @@ pub struct Acknowledged {
 }
 
 /// One unit that ATTUNE brings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct ScopedMemoryUnit {
     pub memory_unit: MemoryUnit,
@@ -163,7 +164,7 @@ pub struct ScopedMemoryUnit {
 }
 
 /// One factor of a relevance score (section 8).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RelevanceFactor {
     /// How much of it the unit has, 0..=1.
     pub value: f64,
@@ -172,7 +173,7 @@ pub struct RelevanceFactor {
 }
 
 /// How much ATTUNE brought of how much there was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct ContextBudget {
     pub units_returned: usize,
@@ -182,7 +183,7 @@ pub struct ContextBudget {
 }
 
 /// ATTUNE's response, as a client reads it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Attuned {
     pub status: String,
@@ -193,7 +194,7 @@ pub struct Attuned {
 }
 
 /// How much DETECT looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct ScanCoverage {
     pub units_scanned: usize,
@@ -201,7 +202,7 @@ pub struct ScanCoverage {
 }
 
 /// DETECT's response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Detected {
     pub status: String,
@@ -210,7 +211,7 @@ pub struct Detected {
 }
 
 /// What a MERGE did beside resolving the conflict.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct SideEffects {
     pub superseded_units: Vec<UnitId>,
@@ -221,7 +222,7 @@ pub struct SideEffects {
 }
 
 /// MERGE's response. `status` is `resolved`, `escalated` or `pending_vote`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Merged {
     pub status: String,
@@ -233,7 +234,7 @@ pub struct Merged {
 }
 
 /// One event of a REPLAY timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct ReplayEvent {
     pub epoch: u64,
@@ -247,7 +248,7 @@ pub struct ReplayEvent {
 }
 
 /// REPLAY's response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Replayed {
     pub status: String,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -73,7 +74,7 @@ impl Strategy {
 
 /// How a conflict ended, or how it came to wait for a human: then `winner_id` is null, and the other keys tell of
 /// the MERGE that escalated it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Resolution {
     pub strategy: Strategy,
@@ -84,7 +85,7 @@ pub struct Resolution {
 }
 
 /// An agent's say in a vote (Extension): its latest ballot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Ballot {
     pub agent_id: Arc<str>,
@@ -92,7 +93,7 @@ pub struct Ballot {
 }
 
 /// A conflict. `unit_a` is the older unit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Conflict {
     pub id: ConflictId,

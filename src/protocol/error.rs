@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -141,7 +142,7 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// The error body on the wire (section 9).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct ErrorBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]

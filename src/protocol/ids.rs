@@ -3,9 +3,11 @@
 //! All of them are made of the epoch of the operation that made them (section 3, "ids"), so they sort
 //! by time, need no randomness and cost a language model few tokens.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Why a text is no identifier of the expected kind.
@@ -81,6 +83,19 @@ macro_rules! identifier {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "pattern": concat!("^", $prefix, r"-(0|[1-9][0-9]*)(\.[1-9][0-9]*)?$"),
+                })
+            }
+        }
     };
 }
 
@@ -137,6 +152,16 @@ impl<'de> Deserialize<'de> for Cursor {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Cursor {
+    fn schema_name() -> Cow<'static, str> {
+        "Cursor".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$" })
     }
 }
 

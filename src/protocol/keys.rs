@@ -29,6 +29,8 @@ impl Keys {
 
     /// Takes a key out; `None` when absent or `null`.
     pub fn take(&mut self, key: &str) -> Option<Value> {
+        #[cfg(test)]
+        asked::note(self.name(key));
         self.map.remove(key).filter(|value| !value.is_null())
     }
 
@@ -307,4 +309,24 @@ pub(super) fn excerpt(value: &Value) -> String {
     let mut short: String = text.chars().take(59).collect();
     short.push('…');
     short
+}
+
+/// Which keys a reader asks for: the schemas are held against it.
+#[cfg(test)]
+pub(super) mod asked {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        static KEYS: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    pub fn note(key: String) {
+        KEYS.with_borrow_mut(|keys| keys.insert(key));
+    }
+
+    /// Every key that this thread asked for since the last time.
+    pub fn taken() -> BTreeSet<String> {
+        KEYS.take()
+    }
 }

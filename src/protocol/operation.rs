@@ -1,7 +1,9 @@
 //! The operations of the protocol (section 7).
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// What a message asks for. The name on the wire is the upper-case one.
@@ -99,6 +101,16 @@ impl Operation {
     /// Whether a Field of this configured level serves it.
     pub fn is_served_at(self, level: u8) -> bool {
         self.served_from_level().is_some_and(|from| from <= level)
+    }
+}
+
+impl JsonSchema for Operation {
+    fn schema_name() -> Cow<'static, str> {
+        "Operation".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Self::ALL.map(Self::name) })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -80,7 +81,7 @@ impl FromIterator<EventName> for EventSet {
 }
 
 /// An agent's standing request to be told of events, as the doors show it and the log keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscription {
     /// Its name: chosen by the agent, or `sub-<epoch>`.
     pub id: Arc<str>,
@@ -269,7 +270,7 @@ pub fn future_cursor(key: &str, cursor: Cursor, clock: u64) -> Refusal {
 }
 
 /// SUBSCRIBE's response to `subscribe`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscribed {
     /// `ok`.
     pub status: String,
@@ -286,7 +287,7 @@ pub struct Subscribed {
 }
 
 /// SUBSCRIBE's response to `list`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subscriptions {
     /// `ok`.
     pub status: String,
@@ -295,14 +296,14 @@ pub struct Subscriptions {
 }
 
 /// SUBSCRIBE's response to `unsubscribe`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsubscribed {
     /// `ok`.
     pub status: String,
 }
 
 /// What is pushed, as a client reads it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Notification {
     pub subscription_id: String,

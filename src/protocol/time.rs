@@ -1,8 +1,10 @@
 //! Wall-clock time as the protocol prints it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment, in milliseconds since 1970-01-01 UTC; printed as RFC 3339 with milliseconds.
@@ -40,6 +42,16 @@ impl<'de> Deserialize<'de> for Timestamp {
         let moment = humantime::parse_rfc3339(&text).map_err(serde::de::Error::custom)?;
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self(u64::try_from(since.as_millis()).unwrap_or(Self::LAST_MS)))
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ids::UnitId;
@@ -40,6 +41,17 @@ macro_rules! wire_names {
         impl fmt::Display for $enum {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(self.name())
+            }
+        }
+
+        impl schemars::JsonSchema for $enum {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($enum).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let names: Vec<_> = Self::ALL.iter().map(|v| v.name()).collect();
+                schemars::json_schema!({ "type": "string", "enum": names })
             }
         }
     };
@@ -106,7 +118,7 @@ impl UnitStatus {
 }
 
 /// Why a unit was recorded. `purpose` is never empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Intent {
     pub purpose: Box<str>,
@@ -117,7 +129,7 @@ pub struct Intent {
 }
 
 /// How sure the author is, and why. Never a factor of relevance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Confidence {
     /// 0..=1; absent only in drafts and at level 0.
     pub score: Option<f64>,
@@ -132,7 +144,7 @@ pub struct Confidence {
 }
 
 /// Who recorded a unit, in which role and session, and when. The Field's alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Source {
     pub agent_id: Arc<str>,
@@ -142,7 +154,7 @@ pub struct Source {
 }
 
 /// A link from one unit to another. The target is a text: it may name a unit that does not exist yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct Relation {
     #[serde(rename = "type")]
@@ -221,7 +233,7 @@ impl<'a> ShownUnit<'a> {
 }
 
 /// Who recorded a unit, as a client receives it: a summary within a budget tells neither session nor time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct SeenSource {
     pub agent_id: String,
@@ -234,7 +246,7 @@ pub struct SeenSource {
 
 /// A memory unit as a client receives it. With format `ids_only` everything but the id is absent; a summary within a
 /// budget of tokens has no `mode` and no `relations`, and of `confidence` the score alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
 pub struct MemoryUnit {
     pub id: String,

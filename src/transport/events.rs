@@ -27,7 +27,7 @@ use crate::protocol::{Cursor, ErrorCode, EventName, Operation, Refusal, Wish, ch
 /// Where a browser goes on after its stream broke off.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Keeps nginx from holding the stream back.
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// How long a browser waits before it comes back, milliseconds.
 const RETRY_MS: u64 = 2_000;

@@ -3,7 +3,7 @@
 //! Doors are thin (law 8): they read, call the hub and print. In reading order: [`serve`] accepts
 //! connections; `connection` speaks HTTP on one and hands it over to `ws` after a handshake; `routes` takes a
 //! request apart and says which endpoint it is for (`paths`); `rest` are the operations, `queries` the GET
-//! endpoints, `events` the streams and polls; `guard` says who may come in; `reply` is the one table from refusals to statuses.
+//! endpoints, `events` the streams and polls, `mcp` the sessions of language models' clients; `description` what all of these take and give; `guard` says who may come in; `reply` is the one table from refusals to statuses.
 //!
 //! A connection is one task from its first byte to its last, WebSocket included. [`serve`] owns all of these
 //! tasks and has seen each of them end when it returns.
@@ -11,10 +11,12 @@
 mod answers;
 mod body;
 mod connection;
+mod description;
 mod events;
 mod farewell;
 mod guard;
 mod handshake;
+mod mcp;
 mod paths;
 mod queries;
 mod reply;
@@ -36,9 +38,12 @@ use tokio::time::{sleep, timeout};
 
 use self::answers::Answers;
 use self::guard::Guard;
+use self::mcp::Mcp;
 use self::routes::Doors;
 use crate::hub::Hub;
 use crate::limits::DRAIN_MS;
+
+pub(crate) use self::mcp::Inside;
 
 /// How long accepting pauses when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -54,7 +59,8 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let guard = Guard::new(hub.config(), listener.local_addr()?.port());
-    let doors = Arc::new(Doors { hub: Arc::clone(&hub), guard, answers: Answers::default() });
+    let mcp = Mcp::new(&hub);
+    let doors = Arc::new(Doors { hub: Arc::clone(&hub), guard, answers: Answers::default(), mcp });
     let service = Arc::new(routes::service(Arc::clone(&doors)));
     // Slots bound the open connections: without one, nothing more is accepted, and the kernel's backlog
     // and the clients wait.
@@ -83,6 +89,7 @@ pub async fn serve(
         tracing::warn!(open = connections.len(), "connections were still busy when the drain time was over");
         connections.shutdown().await;
     }
+    doors.mcp.close().await;
     Ok(())
 }
 

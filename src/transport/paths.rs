@@ -38,10 +38,16 @@ pub enum Endpoint {
     Events,
     /// `GET /v1/ws`
     WebSocket,
+    /// `POST`, `GET` and `DELETE /mcp`
+    Mcp,
+    /// `GET /openapi.json`
+    Description,
+    /// `GET /v1/schema/{name}.json`
+    Schema(String),
 }
 
 /// The operations that have a path of their own (wire, section 1).
-const OPERATIONS: [(&str, Operation); 12] = [
+pub const OPERATIONS: [(&str, Operation); 12] = [
     ("register", Operation::Register),
     ("deregister", Operation::Deregister),
     ("record", Operation::Record),
@@ -57,7 +63,7 @@ const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 /// The endpoints, as `GET /` lists them.
-pub const LISTED: [&str; 13] = [
+pub const LISTED: [&str; 16] = [
     "POST /v1/{operation}",
     "POST /v1/messages",
     "GET /v1/field/status",
@@ -68,9 +74,12 @@ pub const LISTED: [&str; 13] = [
     "GET /v1/log",
     "GET /v1/events",
     "GET /v1/ws",
+    "POST /mcp",
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
+    "GET /openapi.json",
+    "GET /v1/schema/{name}.json",
 ];
 
 impl Endpoint {
@@ -87,6 +96,7 @@ impl Endpoint {
         match self {
             Self::Operation(_) | Self::Messages => "POST",
             Self::Events | Self::WebSocket => "GET",
+            Self::Mcp => "GET, POST, DELETE",
             _ => "GET, HEAD",
         }
     }
@@ -120,6 +130,8 @@ impl Target {
             ["healthz"] => hub(Endpoint::Health),
             ["readyz"] => hub(Endpoint::Ready),
             ["metrics"] => hub(Endpoint::Metrics),
+            ["mcp"] => hub(Endpoint::Mcp),
+            ["openapi.json"] => hub(Endpoint::Description),
             ["v1", "fields", field, rest @ ..] => {
                 Some(Self { field: Some((*field).to_owned()), endpoint: field_endpoint(rest)? })
             }
@@ -140,6 +152,8 @@ fn field_endpoint(segments: &[&str]) -> Option<Endpoint> {
         ["log"] => Endpoint::Log,
         ["events"] => Endpoint::Events,
         ["ws"] => Endpoint::WebSocket,
+        ["mcp"] => Endpoint::Mcp,
+        ["schema", file] => Endpoint::Schema(file.strip_suffix(".json")?.to_owned()),
         [name] => Endpoint::Operation(OPERATIONS.iter().find(|(known, _)| known == name)?.1),
         _ => return None,
     })
@@ -250,6 +264,9 @@ mod tests {
         assert_eq!(at("/v1/units/mem%2D4"), Some((None, Endpoint::Unit("mem-4".into()))));
         assert_eq!(at("/v1/fields/x/field/status"), Some((Some("x".into()), Endpoint::Status)));
         assert_eq!(at("/v1/events"), Some((None, Endpoint::Events)));
+        assert_eq!(at("/v1/schema/record.json"), Some((None, Endpoint::Schema("record".into()))));
+        assert_eq!(at("/mcp"), Some((None, Endpoint::Mcp)));
+        assert_eq!(at("/v1/fields/x/mcp"), Some((Some("x".into()), Endpoint::Mcp)));
         assert_eq!(at("/v1/fields/x/ws"), Some((Some("x".into()), Endpoint::WebSocket)));
     }
 
@@ -293,8 +310,9 @@ mod tests {
             "/v1/fields/a%2frecord",
             "/healthz/",
             "/metrics/x",
-            "/openapi.json",
-            "/mcp",
+            "/openapi.json/",
+            "/v1/schema/record",
+            "/mcp/",
             "/v1/record%20",
             "/v1/record%2f",
         ] {

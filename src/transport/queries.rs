@@ -59,6 +59,14 @@ pub async fn ready(hub: &Hub) -> Result<Response, Fault> {
 /// # Errors
 /// The log's no, when its figures cannot be read.
 pub async fn status(hub: &Hub, field: &Field) -> Result<Response, Fault> {
+    Ok(reply::value(StatusCode::OK, &figures(hub, field).await?))
+}
+
+/// A Field's figures.
+///
+/// # Errors
+/// The log's no, when they cannot be read.
+pub async fn figures(hub: &Hub, field: &Field) -> Result<Map<String, Value>, Refusal> {
     let log = field.log_stat().await?;
     let mut status = match field.view().status() {
         Value::Object(map) => map,
@@ -74,7 +82,7 @@ pub async fn status(hub: &Hub, field: &Field) -> Result<Response, Fault> {
     ] {
         status.insert(key.to_owned(), value);
     }
-    Ok(reply::value(StatusCode::OK, &status))
+    Ok(status)
 }
 
 /// `GET /v1/agents`.
@@ -111,15 +119,18 @@ pub async fn unit(
     let asker = asker(headers, identity)?;
     let named = id.to_owned();
     let shown = look(field, move |view| view.unit(&named, asker.as_deref())).await?;
-    shown.ok_or_else(|| {
-        let said: String = id.chars().take(80).collect();
-        let refusal = Refusal::new(
-            ErrorCode::UnitNotFound,
-            format!("There is no unit {said:?} here that you can see."),
-            "List the units with GET /v1/units.",
-        );
-        refusal.with("memory_unit_id", json!(said)).into()
-    })
+    shown.ok_or_else(|| no_unit(id).into())
+}
+
+/// The refusal of a unit that is not there, or not for the asker.
+pub fn no_unit(id: &str) -> Refusal {
+    let said: String = id.chars().take(80).collect();
+    let refusal = Refusal::new(
+        ErrorCode::UnitNotFound,
+        format!("There is no unit {said:?} here that you can see."),
+        "List the units with GET /v1/units.",
+    );
+    refusal.with("memory_unit_id", json!(said))
 }
 
 /// `GET /v1/units?after=&limit=&type=&status=&agent=&task=&session=`.
@@ -188,15 +199,25 @@ async fn look(
     field: &Field,
     show: impl FnOnce(&View) -> Option<Value> + Send + 'static,
 ) -> Result<Option<Response>, Fault> {
+    let shown = print(field, show).await?;
+    Ok(shown.map(|body| reply::typed(StatusCode::OK, reply::JSON, body)))
+}
+
+/// The same as JSON text.
+///
+/// # Errors
+/// `MESSAGE_TOO_LARGE` for more than one answer may hold.
+pub async fn print(
+    field: &Field,
+    show: impl FnOnce(&View) -> Option<Value> + Send + 'static,
+) -> Result<Option<String>, Refusal> {
     let view: Arc<View> = field.view();
-    let print = move || show(&view).map(|value| serde_json::to_vec(&value)).transpose();
+    let print = move || show(&view).map(|value| serde_json::to_string(&value)).transpose();
     match tokio::task::spawn_blocking(print).await {
         Ok(Ok(None)) => Ok(None),
-        Ok(Ok(Some(body))) if body.len() <= REPLY_MAX_BYTES => {
-            Ok(Some(reply::typed(StatusCode::OK, reply::JSON, body)))
-        }
-        Ok(Ok(Some(_))) => Err(answer_too_large().into()),
-        _ => Err(not_shown().into()),
+        Ok(Ok(Some(body))) if body.len() <= REPLY_MAX_BYTES => Ok(Some(body)),
+        Ok(Ok(Some(_))) => Err(answer_too_large()),
+        _ => Err(not_shown()),
     }
 }
 

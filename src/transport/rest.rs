@@ -113,7 +113,7 @@ fn convenience<'a>(
     let session_id = identifier(headers, &SESSION, "Akashik-Session")?;
     let epoch = epoch(headers)?;
     let id = identifier(headers, &IDEMPOTENCY_KEY, "Idempotency-Key")?;
-    let id = id.map_or_else(|| Cow::Owned(fresh_id()), Cow::Borrowed);
+    let id = id.map_or_else(|| Cow::Owned(fresh_id("http")), Cow::Borrowed);
     let payload: &RawValue = serde_json::from_str(text).map_err(|error| {
         Refusal::invalid("payload", format!("The body is not valid JSON: {error}."), "Send one JSON object.")
     })?;
@@ -165,8 +165,8 @@ fn epoch(headers: &HeaderMap) -> Result<u64, Refusal> {
 }
 
 /// A message id that nobody has used: 128 random bits.
-fn fresh_id() -> String {
-    format!("http-{:032x}", rand::random::<u128>())
+pub fn fresh_id(door: &str) -> String {
+    format!("{door}-{:032x}", rand::random::<u128>())
 }
 
 #[cfg(test)]

@@ -18,10 +18,11 @@ use warp::Filter;
 use super::answers::Answers;
 use super::body::Upload;
 use super::guard::{Guard, Identity};
+use super::mcp::{self, Mcp};
 use super::paths::{Endpoint, Query, Target};
 use super::reply::{self, Fault, Response};
 use super::urls::Base;
-use super::{events, handshake, queries, rest};
+use super::{description, events, handshake, queries, rest};
 use crate::hub::{Field, Hub};
 use crate::limits::COMPRESS_MIN_BYTES;
 use crate::protocol::{ErrorCode, Refusal};
@@ -34,6 +35,8 @@ pub struct Doors {
     pub guard: Guard,
     /// How much may wait to be taken.
     pub answers: Answers,
+    /// The sessions of MCP.
+    pub mcp: Mcp,
 }
 
 /// What is known of a request beside what warp hands out; put into its extensions by the connection.
@@ -116,7 +119,12 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     // As browsers write them.
     let written = |origin: &String| origin.trim_end_matches('/').to_ascii_lowercase();
     let origins = origins.iter().filter_map(|origin| HeaderValue::try_from(written(origin)).ok());
-    let headers: [HeaderName; 6] = [
+    let headers: [HeaderName; 11] = [
+        mcp::SESSION,
+        mcp::PROTOCOL_VERSION,
+        mcp::METHOD,
+        mcp::NAME,
+        mcp::LAST_EVENT_ID,
         rest::AGENT,
         rest::SESSION,
         reply::EPOCH,
@@ -127,9 +135,9 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     Some(
         CorsLayer::new()
             .allow_origin(AllowOrigin::list(origins))
-            .allow_methods([Method::GET, Method::HEAD, Method::POST])
+            .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
             .allow_headers(headers)
-            .expose_headers([reply::EPOCH]),
+            .expose_headers([reply::EPOCH, mcp::SESSION]),
     )
 }
 
@@ -202,6 +210,8 @@ async fn dispatch(
         Endpoint::Root => return Ok(queries::root()),
         Endpoint::Health => return Ok(queries::health()),
         Endpoint::Ready => return queries::ready(hub).await,
+        Endpoint::Description => return Ok(description::whole(hub)),
+        Endpoint::Schema(name) => return description::schema(name),
         Endpoint::Metrics => {
             let text = hub.metrics().render(hub).await;
             return Ok(reply::typed(StatusCode::OK, crate::hub::metrics::CONTENT_TYPE, text));
@@ -209,7 +219,7 @@ async fn dispatch(
         _ => {}
     }
     let changes = matches!(endpoint, Endpoint::Operation(_) | Endpoint::Messages);
-    let stays = matches!(endpoint, Endpoint::WebSocket | Endpoint::Events);
+    let stays = matches!(endpoint, Endpoint::WebSocket | Endpoint::Events | Endpoint::Mcp);
     if changes || stays {
         guard.check_origin(headers)?;
     }
@@ -229,6 +239,10 @@ async fn dispatch(
             let upgrade = call.upgrade.clone().ok_or_else(handshake::not_upgradable)?;
             arrival.takeover.put(Agreed { upgrade, field: field.name().to_owned(), identity, base: base() });
             Ok(answer)
+        }
+        Endpoint::Mcp => {
+            let asked = mcp::Asked { method: &call.method, headers, identity };
+            doors.mcp.answer(hub, field, asked, upload).await
         }
         Endpoint::Operation(operation) => {
             rest::operate(hub, field, Some(*operation), &identity, headers, upload, base).await

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod mcp;
 pub mod subscriber;
 
 use std::future::Future;
