@@ -37,7 +37,8 @@
 //! actor                         lets go of the replies up to E, reads and refusals included; publishes the
 //!    │                          durable state as a View
 //!    ▼
-//! read pool                     ATTUNE, DETECT, REPLAY computed from the view taken when they were stamped
+//! read pool                     ATTUNE, DETECT, REPLAY computed from the view taken when they were stamped; a COMPACT
+//!                               planned from one, which then goes back to the actor to be decided
 //!
 //! feed                          the durable operations in order; each listener takes from it at its own pace, from
 //!                               memory or from the log: pushes, streams and polls alike

@@ -614,7 +614,11 @@ impl Actor {
     fn publish(&mut self) {
         let whereabouts = self.state.presence.all();
         let view = self.parts.frame.view(&self.durable_world, whereabouts, self.shown);
-        self.parts.published.view.store(view);
+        let before = self.parts.published.view.swap(view);
+        if before.world().purges.len() != self.durable_world.purges.len() {
+            // Nobody else may hold the units that were purged: letting go of a hundred thousand takes its time.
+            self.parts.reads.let_go(before);
+        }
         // A signal that is already there will do.
         let _ = self.parts.indexer.try_send(());
         if !self.durable_world.uncompared.is_empty() {

@@ -296,6 +296,11 @@ impl Reads {
         })
     }
 
+    /// Lets go of something large on the pool.
+    pub(super) fn let_go(&self, large: impl Send + 'static) {
+        self.pool.spawn(move || drop(large));
+    }
+
     /// The way back to the actor, while it is there.
     pub(super) fn actor(&self) -> Option<Sender<Call>> {
         self.actor.upgrade()

@@ -25,8 +25,8 @@ pub(super) struct Committed {
     first: OnceLock<First>,
     /// How many units it archived.
     archived: u32,
-    /// Pages of their notices, the one used last at the end.
-    pages: Mutex<VecDeque<(usize, Page)>>,
+    /// Pages of their notices, the one used last at the end, and how many purges they know of.
+    pages: Mutex<(usize, VecDeque<(usize, Page)>)>,
 }
 
 /// Some notices of an operation, in order.
@@ -73,11 +73,17 @@ impl Committed {
         if start >= self.archived {
             return None;
         }
+        let world = world();
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let (purges, pages) = &mut *pages;
+        if *purges != world.purges.len() {
+            // Nothing is told any more of what is purged since.
+            *purges = world.purges.len();
+            pages.clear();
+        }
         let known = pages.iter().position(|(known, _)| *known == number).and_then(|at| pages.remove(at));
         let page = known.map_or_else(
             || {
-                let world = world();
                 let places = self.first(|| world.clone()).places;
                 let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
                 archived(&world, &self.entry, places, some).into_iter().map(Told::new).collect()

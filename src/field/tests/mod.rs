@@ -28,6 +28,7 @@ mod merge_told;
 mod model;
 mod order;
 mod pending;
+mod purge;
 pub(crate) mod random;
 mod record;
 mod refusals;
