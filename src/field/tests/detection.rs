@@ -92,6 +92,14 @@ impl Stage {
         })
     }
 
+    /// Notes that so many units more were compared, with nothing found; whether there was any.
+    pub(super) fn caught_up(&mut self, most: usize) -> bool {
+        let world = &self.state.world;
+        let last = world.uncompared.keys().take(most).last();
+        let through = last.map(|place| world.slot(world.timeline[*place as usize].1).id);
+        !self.enter_detected(&[], through).is_empty()
+    }
+
     /// Compares behind what is still to be compared, as far as `most` units.
     pub(super) fn catch_up_behind(&mut self, most: usize) -> Vec<&'static str> {
         let world = &self.state.world;
