@@ -100,6 +100,7 @@ struct Scraped {
     entries: Family<FieldLabels, UnsignedGauge>,
     bytes: Family<FieldLabels, UnsignedGauge>,
     clock: Family<FieldLabels, UnsignedGauge>,
+    backlog: Family<FieldLabels, UnsignedGauge>,
     uptime: UnsignedGauge,
 }
 
@@ -137,6 +138,8 @@ impl Metrics {
         registry.register("units", "Memory units, by status", scraped.units.clone());
         registry.register("log_entries", "Entries of the log", scraped.entries.clone());
         registry.register_with_unit("log", "Size of the log", Unit::Bytes, scraped.bytes.clone());
+        let help = "Units that are still to be compared with the Field";
+        registry.register("detection_backlog", help, scraped.backlog.clone());
         registry.register("clock", "The Field's epoch", scraped.clock.clone());
         registry.register_with_unit(
             "uptime",
@@ -241,6 +244,8 @@ impl Metrics {
             events += hub.sessions().count(Door::Events, field.name());
             let labels = FieldLabels { field: field.name().to_owned() };
             scraped.clock.get_or_create(&labels).set(field.clock());
+            let backlog = field.view().status().get("detection_backlog").and_then(Value::as_u64).unwrap_or(0);
+            scraped.backlog.get_or_create(&labels).set(backlog);
             if let Some(log) = log {
                 scraped.entries.get_or_create(&labels).set(log.entries);
                 scraped.bytes.get_or_create(&labels).set(log.bytes);

@@ -92,6 +92,14 @@ impl Stage {
         })
     }
 
+    /// Notes that so many units more were compared, with nothing found; whether there was any.
+    pub(super) fn caught_up(&mut self, most: usize) -> bool {
+        let world = &self.state.world;
+        let last = world.uncompared.keys().take(most).last();
+        let through = last.map(|place| world.slot(world.timeline[*place as usize].1).id);
+        !self.enter_detected(&[], through).is_empty()
+    }
+
     /// Compares behind what is still to be compared, as far as `most` units.
     pub(super) fn catch_up_behind(&mut self, most: usize) -> Vec<&'static str> {
         let world = &self.state.world;
@@ -470,4 +478,55 @@ fn large_texts_and_many_assumptions_are_read_in_part() {
     let confidence = json!({ "score": 0.5, "reason": "r", "assumptions": assumptions });
     let answer = stage.say_more("bob", "We go to Lyon.", json!({ "confidence": confidence }));
     assert_eq!(answer["conflicts_detected"], json!([]), "the ninth assumption is not read");
+}
+
+#[test]
+fn what_stands_beside_the_content_tells_units_apart() {
+    let raised = |older: Value, newer: Value| {
+        let mut stage = Stage::detecting(&["ada", "bob"]);
+        stage.say_more("ada", "Growth is 23% a year.", older);
+        stage.say_more("bob", "Growth is 14% a year.", newer);
+        stage.state.world.conflicts.len()
+    };
+    let why = |purpose: &str| json!({ "intent": { "purpose": purpose } });
+    let task = |task: &str| json!({ "intent": { "purpose": "to know", "task_id": task } });
+    assert_eq!(
+        raised(why("Size the market"), why("Check the pricing")),
+        1,
+        "everybody has reasons of his own"
+    );
+    assert_eq!(raised(why("Size the market in France"), why("Size the market in Spain")), 0);
+    assert_eq!(raised(why("Figures of France"), why("Numbers for Spain")), 0);
+    assert_eq!(raised(why("Size the market in France"), why("Size the market")), 1);
+    assert_eq!(raised(why("release notes of tokio"), why("release notes of serde")), 0);
+    assert_eq!(raised(task("t-1"), task("t-2")), 0);
+    assert_eq!(raised(task("t-1"), task("t-1")), 1);
+    assert_eq!(raised(task("t-1"), json!({})), 1);
+    // A name in both contents is about the same thing, whatever the task.
+    let mut stage = Stage::detecting(&["ada", "bob"]);
+    stage.say_more("ada", "Growth of the Lyon market is 23% a year.", task("t-1"));
+    stage.say_more("bob", "Growth of the Lyon market is 14% a year.", task("t-2"));
+    assert_eq!(stage.state.world.conflicts.len(), 1);
+}
+
+#[test]
+fn a_series_is_no_contradiction_but_a_dispute_of_three_is() {
+    let mut stage = Stage::with_agents(&["ada", "bob"]);
+    let say = |growth: u32| format!("The market grows by {growth}% a year.");
+    for growth in [10, 20, 30] {
+        stage.record("ada", &say(growth));
+    }
+    stage.detection = Detection::Whole;
+    assert_eq!(list(&stage.say_more("bob", &say(40), json!({}))["conflicts_detected"]), Vec::<Value>::new());
+    // Many who say the same are no series.
+    let mut stage = Stage::detecting(&["ada", "bob"]);
+    for _ in 0..4 {
+        stage.record("ada", &say(10));
+    }
+    assert_eq!(list(&stage.say_more("bob", &say(20), json!({}))["conflicts_detected"]).len(), 4);
+    let mut stage = Stage::detecting(&["ada", "bob"]);
+    for (growth, conflicts) in [(10, 0), (20, 1), (30, 3)] {
+        stage.record("bob", &say(growth));
+        assert_eq!(stage.state.world.conflicts.len(), conflicts, "{growth}");
+    }
 }

@@ -18,20 +18,70 @@ const EVENTS: [&[&str]; 3] = [
 
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    Register { agent: usize, role: u8, over: Option<u64> },
-    Deregister { agent: usize, target: usize, over: Option<u64> },
-    Record { agent: usize, over: Option<u64>, draft: bool, links: Vec<(Link, usize)>, confidence: (u8, u8) },
-    Retract { agent: usize, unit: usize },
-    Commit { agent: usize, unit: usize, links: Option<Vec<(Link, usize)>> },
-    Discard { agent: usize, unit: usize },
-    Merge { agent: usize, conflict: usize, how: How, winner: Winner, text: bool },
-    Look { agent: usize, over: Option<u64> },
-    Compact { agent: usize, how: PutAway, status: Option<usize>, max_age: Option<u64>, preview: bool },
-    Subscribe { agent: usize, over: Option<u64>, name: u8, events: Option<u8>, debounce_ms: Option<u64> },
-    Unsubscribe { agent: usize, name: u8 },
+    Register {
+        agent: usize,
+        role: u8,
+        over: Option<u64>,
+    },
+    Deregister {
+        agent: usize,
+        target: usize,
+        over: Option<u64>,
+    },
+    Record {
+        agent: usize,
+        over: Option<u64>,
+        draft: bool,
+        links: Vec<(Link, usize)>,
+        confidence: (u8, u8),
+    },
+    Retract {
+        agent: usize,
+        unit: usize,
+    },
+    Commit {
+        agent: usize,
+        unit: usize,
+        links: Option<Vec<(Link, usize)>>,
+    },
+    Discard {
+        agent: usize,
+        unit: usize,
+    },
+    Merge {
+        agent: usize,
+        conflict: usize,
+        how: How,
+        winner: Winner,
+        text: bool,
+    },
+    Look {
+        agent: usize,
+        over: Option<u64>,
+    },
+    Compact {
+        agent: usize,
+        how: PutAway,
+        status: Option<usize>,
+        max_age: Option<u64>,
+        preview: bool,
+    },
+    Subscribe {
+        agent: usize,
+        over: Option<u64>,
+        name: u8,
+        events: Option<u8>,
+        debounce_ms: Option<u64>,
+    },
+    Unsubscribe {
+        agent: usize,
+        name: u8,
+    },
     Again,
     Drop(u64),
     Wait(u64),
+    /// So many units were compared behind.
+    Behind(usize),
 }
 
 /// Whom a MERGE names as winner.
@@ -116,6 +166,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         1 => (agent(), 1..5u8).prop_map(|(agent, name)| Step::Unsubscribe { agent, name }),
         2 => Just(Step::Again),
         2 => (1..4u64).prop_map(Step::Drop),
+        2 => (1..6usize).prop_map(Step::Behind),
         2 => prop_oneof![Just(1_000), Just(29_990), Just(30_000)].prop_map(Step::Wait),
     ]
 }
@@ -129,7 +180,9 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        Self { stage: Stage::new(), model: Model::new(AGENTS.len()), last: None }
+        // Every unit is left to be compared behind, and is, some time.
+        let stage = Stage { detection: super::detection::Detection::Deferred, ..Stage::new() };
+        Self { stage, model: Model::new(AGENTS.len()), last: None }
     }
 
     /// Which unit a number means: one of those that there are, or, seldom, none.
@@ -268,6 +321,14 @@ impl Pair {
             Step::Drop(connection) => {
                 self.stage.drop_connection(*connection);
                 self.model.drop_connection(*connection, self.stage.now);
+            }
+            Step::Behind(most) => {
+                let waiting = self.stage.state.world.uncompared.len();
+                let entered = self.stage.caught_up(*most);
+                self.model.clock += u64::from(entered);
+                assert_eq!(entered, waiting > 0);
+                let left = self.stage.state.world.uncompared.len();
+                assert_eq!(left, waiting.saturating_sub(*most));
             }
             Step::Wait(milliseconds) => {
                 self.stage.wait(*milliseconds);
