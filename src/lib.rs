@@ -16,8 +16,9 @@
 //! | [`config`], [`limits`] | what an operator can set; every bound with its reason |
 //!
 //! Who may use whom: `protocol` ← everyone; `relevance` ← `field`; `field`, `log` ← `hub`; `protocol` ← `mcp`;
-//! `hub`, `protocol`, `mcp` ← `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so. (`hub` also holds each
-//! Field's relevance index, which is a cache beside the state, and the file of its vectors, a cache beside the log.)
+//! `hub`, `protocol`, `mcp` ← `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so.
+//! (`hub` also holds each Field's relevance index, which is a cache beside the state, and the files of its vectors and
+//! of its snapshot, caches beside the log.)
 //!
 //! # The way of an operation
 //!

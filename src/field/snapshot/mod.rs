@@ -143,6 +143,9 @@ pub fn snapshot_format() -> [u8; 16] {
     format
 }
 
+/// Takes the parts of a snapshot as they are written.
+pub type Give<'g, E> = dyn FnMut(Part, &[u8]) -> Result<(), E> + 'g;
+
 /// A state as it is now, to be written while the state goes on: taking one copies a few pointers.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -184,7 +187,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Whatever `give` says, at once.
-    pub fn write<E>(&self, give: &mut dyn FnMut(Part, &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn write<E>(&self, give: &mut Give<'_, E>) -> Result<(), E> {
         let mut out = Parts { give, part: Vec::new() };
         out.one(Part::Head, &Head::of(&self.world, self.answered.len(), self.whereabouts.len()))?;
         let World {
@@ -264,7 +267,7 @@ impl Snapshot {
 
 /// Parts on their way out.
 struct Parts<'g, E> {
-    give: &'g mut dyn FnMut(Part, &[u8]) -> Result<(), E>,
+    give: &'g mut Give<'g, E>,
     part: Vec<u8>,
 }
 
