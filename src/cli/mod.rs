@@ -7,6 +7,7 @@ mod ask;
 mod attune;
 mod bench;
 mod commit;
+mod demo;
 mod deregister;
 mod detect;
 mod done;
@@ -69,6 +70,8 @@ enum Command {
     Discard(give_up::GiveUp),
     /// Show a Field's figures
     Status(status::Status),
+    /// Play a story into an empty Field, to see it move
+    Demo(demo::Demo),
     /// Measure a running hub
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -93,6 +96,7 @@ pub fn run() -> ExitCode {
         Command::Commit(command) => command.run(),
         Command::Discard(command) => command.run(Operation::Discard),
         Command::Status(command) => command.run(),
+        Command::Demo(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

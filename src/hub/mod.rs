@@ -8,6 +8,8 @@
 //! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 //!
+//! What is only looked at (`looks`) needs no operation.
+//!
 //! The way of a notification: what became durable goes into the stream of operations (`feed`), once its replies are
 //! out. Each subscription follows it from its own place (`follower`), wherever it is attached, and those of one reader
 //! take turns (`outbox`); `bells` wake those whom an operation may concern. What is told of an operation is made once
@@ -25,6 +27,7 @@ mod field;
 mod follower;
 mod index;
 mod listening;
+mod looks;
 pub mod metrics;
 mod outbox;
 mod profiles;

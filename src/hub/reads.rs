@@ -14,11 +14,12 @@ use super::answer::{Answer, Payload, answer_too_large};
 use super::index::SharedIndex;
 use super::waiting::{Computation, Then};
 use crate::field::{
-    Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, subscriptions,
+    AgentNo, Chronicle, Embedded, Entry, Policy, Query, Read, World, detect, replay, select, show,
+    subscriptions,
 };
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
-use crate::protocol::{ErrorCode, Refusal, UnitId};
+use crate::protocol::{AttuneRequest, ErrorCode, Refusal, ReplayRequest, UnitId};
 use crate::relevance::Tokens;
 
 /// Computes reads of one Field.
@@ -34,6 +35,22 @@ pub(super) struct Reads {
     open: AtomicUsize,
     /// The way back to the actor, for what is audited. Weak: the actor ends when the doors' ends are gone.
     actor: WeakSender<Call>,
+}
+
+/// What is asked without being an operation: nothing is stamped, noted or remembered.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// What an ATTUNE would bring.
+    Attune {
+        /// Through whose eyes; nobody's in particular: `None`.
+        asker: Option<AgentNo>,
+        request: Box<AttuneRequest>,
+        embedded: Embedded,
+        /// The epoch it would have.
+        epoch: u64,
+    },
+    /// A timeline as everybody may see it.
+    Replay(ReplayRequest),
 }
 
 /// A read that was begun; finished when this is dropped.
@@ -109,6 +126,42 @@ impl Reads {
         let _ = actor.blocking_send(Call::Shown { read: Box::new(read), shown, answer, to });
     }
 
+    /// Computes a look at a durable world on the pool; nothing where too many reads are open already, or where this one
+    /// failed.
+    pub async fn look(
+        self: &Arc<Self>,
+        look: Look,
+        world: World,
+        index: Arc<SharedIndex>,
+    ) -> Option<Result<Payload, Refusal>> {
+        let begun = self.begin()?;
+        let (to, outcome) = oneshot::channel();
+        let reads = Arc::clone(self);
+        self.pool.spawn(move || {
+            let _begun = begun;
+            if !to.is_closed() {
+                let _ = to.send(reads.compute_look(&look, &world, &index));
+            }
+        });
+        outcome.await.ok()
+    }
+
+    fn compute_look(&self, look: &Look, world: &World, index: &SharedIndex) -> Result<Payload, Refusal> {
+        let policy = &*self.policy;
+        match look {
+            Look::Attune { asker, request, embedded, epoch } => {
+                let selection = index
+                    .with(world, |index| select(world, index, policy, *epoch, *asker, request, embedded));
+                payload(&show(world, &self.tokens, *epoch, request, selection))
+            }
+            Look::Replay(request) => self
+                .with_reader(|reader| Ok(replay(world, &mut FromLog(reader), policy, None, request)))
+                .map_err(|error| unreadable(&error))
+                .flatten()
+                .and_then(|answer| payload(&answer)),
+        }
+    }
+
     /// The response, and which units an ATTUNE showed.
     fn compute(
         &self,
@@ -121,7 +174,7 @@ impl Reads {
             Query::Attune(request) => {
                 // Only the choice needs the index; the writing is done without holding it.
                 let selection = index.with(world, |index| {
-                    select(world, index, policy, read.epoch, read.asker, request, &read.embedded)
+                    select(world, index, policy, read.epoch, Some(read.asker), request, &read.embedded)
                 });
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 return (payload(&answer), Some(answer.ids()));
@@ -131,7 +184,7 @@ impl Reads {
             Query::Replay(request) => self
                 .with_reader(|reader| {
                     let mut chronicle = FromLog(reader);
-                    Ok(replay(world, &mut chronicle, policy, read.asker, request))
+                    Ok(replay(world, &mut chronicle, policy, Some(read.asker), request))
                 })
                 .map_err(|error| unreadable(&error))
                 .flatten()

@@ -99,7 +99,9 @@ proptest! {
             prop_assert!(cursor.is_none());
             let epochs: Vec<_> = expected.iter().map(|unit| stage.slot(unit).epoch).collect();
             prop_assert!(epochs.is_sorted_by(|a, b| a < b));
-            prop_assert_eq!(pages(&stage, filter, asker), expected);
+            prop_assert_eq!(pages(&stage, filter.clone(), asker), expected.clone());
+            let backwards = UnitFilter { newest_first: true, ..filter };
+            prop_assert_eq!(pages(&stage, backwards, asker), expected.into_iter().rev().collect::<Vec<_>>());
         }
     }
 }

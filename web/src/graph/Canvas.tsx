@@ -1,0 +1,211 @@
+/** The drawing of a loom. Cytoscape draws; where things stand is decided in `loom`. */
+
+import cytoscape, { type Core, type ElementDefinition, type StylesheetJson } from 'cytoscape';
+import type { JSX } from 'preact';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { Unit } from '../hub/types';
+import { Icon } from '../parts/icons';
+import { dark, still } from '../theme';
+import { hueOf, RELATIONS, TYPE_WORDS } from '../words/names';
+import { oneLine } from '../words/text';
+import { step, weave, type Woven } from './loom';
+
+const COLUMN = 148;
+const LANE = 116;
+/** Above so many edges, words stand only at those of the chosen unit. */
+const WORDS_MAX = 60;
+
+interface Props {
+  units: readonly Unit[];
+  chosen: string | null;
+  onChoose: (id: string) => void;
+  onOpen?: (id: string) => void;
+  /** Those that are there already, in a replay; all without. */
+  present?: ReadonlySet<string> | null;
+  label: string;
+}
+
+export function Canvas({ units, chosen, onChoose, onOpen, present = null, label }: Props): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const core = useRef<Core | null>(null);
+  const handlers = useRef({ onChoose, onOpen });
+  handlers.current = { onChoose, onOpen };
+  const isDark = dark.value;
+  const woven = useMemo(() => weave(units.map((it) => ({ id: it.id, agent: it.source.agent_id, epoch: it.epoch, relations: it.relations }))), [units]);
+
+  useEffect(() => {
+    if (!box.current) return;
+    const made = cytoscape({
+      container: box.current,
+      layout: { name: 'preset' },
+      minZoom: 0.12,
+      maxZoom: 2.2,
+      wheelSensitivity: 0.25,
+      autoungrabify: true,
+      boxSelectionEnabled: false,
+      selectionType: 'single',
+    });
+    made.on('tap', 'node.unit', (event) => handlers.current.onChoose(event.target.id()));
+    core.current = made;
+    const resized = new ResizeObserver(() => made.resize());
+    resized.observe(box.current);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+      core.current = null;
+    };
+  }, []);
+
+  useEffect(() => {
+    const drawn = core.current;
+    if (!drawn) return;
+    const wasEmpty = drawn.elements().empty();
+    drawn.batch(() => {
+      drawn.elements().remove();
+      drawn.add(elements(units, woven, isDark));
+    });
+    drawn.style(sheet(isDark, woven.edges.length <= WORDS_MAX));
+    if (wasEmpty) fit(drawn, chosen);
+  }, [woven, units, isDark]);
+
+  useEffect(() => {
+    const drawn = core.current;
+    if (!drawn) return;
+    drawn.batch(() => {
+      drawn.elements('.chosen').removeClass('chosen');
+      drawn.elements('.near').removeClass('near');
+      if (chosen) {
+        const node = drawn.getElementById(chosen);
+        node.addClass('chosen');
+        node.connectedEdges('.tie').addClass('near');
+      }
+      drawn.nodes('.unit').forEach((node) => { node.toggleClass('away', present !== null && !present.has(node.id())); });
+      drawn.edges('.tie').forEach((edge) => {
+        edge.toggleClass('away', present !== null && !(present.has(edge.source().id()) && present.has(edge.target().id())));
+      });
+    });
+    const node = chosen ? drawn.getElementById(chosen) : null;
+    if (node?.nonempty() && !isSeen(drawn, node)) {
+      if (still.value) drawn.center(node);
+      else drawn.animate({ center: { eles: node } }, { duration: 220 });
+    }
+  }, [chosen, present, woven, isDark]);
+
+  const walk = (event: KeyboardEvent): void => {
+    const direction = ({ ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' } as const)[event.key];
+    if (direction) {
+      event.preventDefault();
+      const to = step(woven, chosen ?? '', direction);
+      if (to) onChoose(to);
+    } else if (event.key === 'Enter' && chosen) onOpen?.(chosen);
+    else if (event.key === '+' || event.key === '=') core.current?.zoom(core.current.zoom() * 1.25);
+    else if (event.key === '-') core.current?.zoom(core.current.zoom() / 1.25);
+    else if (event.key === '0') core.current?.fit(undefined, 48);
+  };
+  const it = units.find((one) => one.id === chosen);
+  return (
+    <>
+      <div class="loom-tools">
+        <button type="button" class="button button-icon" aria-label="Show all" title="Show all (0)" onClick={() => core.current?.animate({ fit: { eles: core.current.elements(), padding: 48 } }, { duration: still.value ? 0 : 220 })}><Icon name="fit" /></button>
+      </div>
+      <div class="loom-canvas" ref={box} tabIndex={0} role="application" aria-roledescription="graph" aria-label={`${label} Arrow keys walk from unit to unit.`} onKeyDown={walk} data-units={units.length} data-ties={woven.edges.length} />
+      <p class="unseen" aria-live="polite">{it ? `${TYPE_WORDS[it.type]} ${it.id} by ${it.source.agent_id}, ${it.status}: ${oneLine(it.content, 160)}` : ''}</p>
+    </>
+  );
+}
+
+function isSeen(drawn: Core, node: cytoscape.CollectionReturnValue): boolean {
+  const { x, y } = node.renderedPosition();
+  return x > 30 && y > 30 && x < drawn.width() - 30 && y < drawn.height() - 30;
+}
+
+/** The whole, as long as it can be read; else the chosen unit, or the newest, at a size that can. */
+function fit(drawn: Core, chosen: string | null): void {
+  drawn.fit(undefined, 48);
+  const least = 0.55;
+  if (drawn.zoom() > 1.15) {
+    drawn.zoom(1.15);
+    drawn.center();
+  } else if (drawn.zoom() < least) {
+    drawn.zoom(least);
+    const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
+    drawn.center(node.nonempty() ? node : undefined);
+  }
+}
+
+function elements(units: readonly Unit[], woven: Woven, isDark: boolean): ElementDefinition[] {
+  const byId = new Map(units.map((it) => [it.id, it]));
+  const made: ElementDefinition[] = [];
+  const lastOfLane = new Map<number, string>();
+  woven.lanes.forEach((agent, lane) => {
+    const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
+    made.push({ data: { id: `lane:${lane}`, label: oneLine(agent, 26), colour }, position: { x: -96, y: lane * LANE }, classes: 'lane', selectable: false });
+    lastOfLane.set(lane, `lane:${lane}`);
+  });
+  for (const { id, column, lane } of woven.placed) {
+    const it = byId.get(id);
+    if (!it) continue;
+    const agent = woven.lanes[lane] ?? '';
+    const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
+    made.push({
+      data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${oneLine(it.content, 34)}`, colour },
+      position: { x: column * COLUMN, y: lane * LANE },
+      classes: `unit ${it.status} ${it.type} ${it.archived ? 'archived' : ''}`,
+    });
+    const before = lastOfLane.get(lane);
+    if (before) made.push({ data: { id: `thread:${id}`, source: before, target: id, colour }, classes: 'thread', selectable: false });
+    lastOfLane.set(lane, id);
+  }
+  for (const { id, source, target, type } of woven.edges) {
+    made.push({ data: { id, source, target, word: RELATIONS[type]?.out ?? type }, classes: `tie ${type}` });
+  }
+  return made;
+}
+
+function sheet(isDark: boolean, words: boolean): StylesheetJson {
+  const [ink, quiet, paper, accent, clash, good] = isDark
+    ? ['#ecebf3', '#8f90a2', '#0f1015', '#9aa8ff', '#ff8a70', '#62d1a2']
+    : ['#1c1d26', '#656877', '#f6f5f1', '#3b4fc4', '#c2381f', '#18704b'];
+  const sans = 'Inter, system-ui, sans-serif';
+  const ties: StylesheetJson = Object.entries(RELATIONS).map(([type, look]) => ({
+    selector: `edge.tie.${type}`,
+    style: {
+      'line-color': isDark ? look.dark : look.light,
+      'target-arrow-color': isDark ? look.dark : look.light,
+      'target-arrow-shape': look.arrow,
+      'line-style': look.line,
+      ...(look.dash ? { 'line-dash-pattern': look.dash } : {}),
+      color: isDark ? look.dark : look.light,
+    },
+  }));
+  return [
+    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: quiet, 'font-family': sans, 'font-size': 12, 'font-weight': 600, 'text-halign': 'left', 'text-valign': 'center', 'text-margin-x': -6, events: 'no' } },
+    { selector: 'edge.thread', style: { width: 5, 'line-color': 'data(colour)', 'line-opacity': 0.22, 'curve-style': 'straight', 'line-cap': 'round', events: 'no', 'z-index': 0 } },
+    {
+      selector: 'node.unit',
+      style: {
+        width: 20, height: 20, shape: 'ellipse', 'background-color': good, 'border-width': 2.5, 'border-color': paper, label: 'data(label)', color: ink,
+        'font-family': sans, 'font-size': 10.5, 'text-wrap': 'wrap', 'text-max-width': '136px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
+        'text-background-color': paper, 'text-background-opacity': 0.82, 'text-background-padding': '2px', 'text-background-shape': 'roundrectangle', 'z-index': 5, 'min-zoomed-font-size': 7,
+      },
+    },
+    { selector: 'node.decision, node.human_directive', style: { width: 25, height: 25 } },
+    { selector: 'node.contested', style: { shape: 'diamond', 'background-color': clash, width: 27, height: 27 } },
+    { selector: 'node.superseded', style: { 'background-color': paper, 'border-color': quiet, 'border-width': 2.5, color: quiet } },
+    { selector: 'node.retracted', style: { shape: 'tag', 'background-color': paper, 'border-color': quiet, 'border-style': 'dashed', color: quiet } },
+    { selector: 'node.pending_enrichment', style: { shape: 'hexagon' } },
+    { selector: 'node.archived', style: { shape: 'rectangle', 'background-color': quiet } },
+    {
+      selector: 'edge.tie',
+      style: {
+        width: 2, 'curve-style': 'unbundled-bezier', 'control-point-distances': 26, 'control-point-weights': 0.5, 'target-arrow-shape': 'triangle', 'arrow-scale': 0.95, label: words ? 'data(word)' : '',
+        'font-family': sans, 'font-size': 10, 'text-rotation': 'autorotate', 'text-background-color': paper, 'text-background-opacity': 0.9, 'text-background-padding': '2px', 'min-zoomed-font-size': 7, 'z-index': 3,
+      },
+    },
+    ...ties,
+    { selector: 'edge.tie.near', style: { width: 3.2, label: 'data(word)', 'z-index': 8 } },
+    { selector: 'node.chosen', style: { 'border-color': accent, 'border-width': 4, 'underlay-color': accent, 'underlay-opacity': 0.2, 'underlay-padding': 7, 'underlay-shape': 'ellipse', 'z-index': 10 } },
+    { selector: '.away', style: { opacity: 0.07, 'text-opacity': 0 } },
+    { selector: 'node:active, edge:active', style: { 'overlay-opacity': 0 } },
+  ];
+}
