@@ -10,8 +10,10 @@ import { hueOf, RELATIONS, TYPE_WORDS } from '../words/names';
 import { oneLine } from '../words/text';
 import { step, weave, type Woven } from './loom';
 
-const COLUMN = 148;
-const LANE = 116;
+const COLUMN = 128;
+/** Between two threads: as much as fills the room, within these. */
+const LANE_MIN = 104;
+const LANE_MAX = 210;
 /** Above so many edges, words stand only at those of the chosen unit. */
 const WORDS_MAX = 60;
 
@@ -62,7 +64,7 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
     const wasEmpty = drawn.elements().empty();
     drawn.batch(() => {
       drawn.elements().remove();
-      drawn.add(elements(units, woven, isDark));
+      drawn.add(elements(units, woven, isDark, laneHeight(drawn, woven)));
     });
     drawn.style(sheet(isDark, woven.edges.length <= WORDS_MAX));
     if (wasEmpty) fit(drawn, chosen);
@@ -133,13 +135,19 @@ function fit(drawn: Core, chosen: string | null): void {
   }
 }
 
-function elements(units: readonly Unit[], woven: Woven, isDark: boolean): ElementDefinition[] {
+function laneHeight(drawn: Core, { columns, lanes }: Woven): number {
+  const wide = (columns + 1) * COLUMN;
+  const filling = (wide * drawn.height()) / Math.max(1, drawn.width()) / Math.max(1, lanes.length);
+  return Math.min(LANE_MAX, Math.max(LANE_MIN, filling));
+}
+
+function elements(units: readonly Unit[], woven: Woven, isDark: boolean, height: number): ElementDefinition[] {
   const byId = new Map(units.map((it) => [it.id, it]));
   const made: ElementDefinition[] = [];
   const lastOfLane = new Map<number, string>();
   woven.lanes.forEach((agent, lane) => {
     const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
-    made.push({ data: { id: `lane:${lane}`, label: oneLine(agent, 26), colour }, position: { x: -96, y: lane * LANE }, classes: 'lane', selectable: false });
+    made.push({ data: { id: `lane:${lane}`, label: oneLine(agent, 26), colour }, position: { x: -78, y: lane * height }, classes: 'lane', selectable: false });
     lastOfLane.set(lane, `lane:${lane}`);
   });
   for (const { id, column, lane } of woven.placed) {
@@ -149,7 +157,7 @@ function elements(units: readonly Unit[], woven: Woven, isDark: boolean): Elemen
     const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
     made.push({
       data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${oneLine(it.content, 34)}`, colour },
-      position: { x: column * COLUMN, y: lane * LANE },
+      position: { x: column * COLUMN, y: lane * height },
       classes: `unit ${it.status} ${it.type} ${it.archived ? 'archived' : ''}`,
     });
     const before = lastOfLane.get(lane);
@@ -179,18 +187,18 @@ function sheet(isDark: boolean, words: boolean): StylesheetJson {
     },
   }));
   return [
-    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: quiet, 'font-family': sans, 'font-size': 12, 'font-weight': 600, 'text-halign': 'left', 'text-valign': 'center', 'text-margin-x': -6, events: 'no' } },
-    { selector: 'edge.thread', style: { width: 5, 'line-color': 'data(colour)', 'line-opacity': 0.22, 'curve-style': 'straight', 'line-cap': 'round', events: 'no', 'z-index': 0 } },
+    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: ink, 'font-family': sans, 'font-size': 14, 'font-weight': 600, 'text-halign': 'left', 'text-valign': 'center', 'text-margin-x': -6, events: 'no' } },
+    { selector: 'edge.thread', style: { width: 5, 'line-color': 'data(colour)', 'line-opacity': isDark ? 0.42 : 0.3, 'curve-style': 'straight', 'line-cap': 'round', events: 'no', 'z-index': 0 } },
     {
       selector: 'node.unit',
       style: {
-        width: 20, height: 20, shape: 'ellipse', 'background-color': good, 'border-width': 2.5, 'border-color': paper, label: 'data(label)', color: ink,
-        'font-family': sans, 'font-size': 10.5, 'text-wrap': 'wrap', 'text-max-width': '136px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
+        width: 24, height: 24, shape: 'ellipse', 'background-color': good, 'border-width': 2.5, 'border-color': paper, label: 'data(label)', color: ink,
+        'font-family': sans, 'font-size': 11.5, 'text-wrap': 'wrap', 'text-max-width': '116px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
         'text-background-color': paper, 'text-background-opacity': 0.82, 'text-background-padding': '2px', 'text-background-shape': 'roundrectangle', 'z-index': 5, 'min-zoomed-font-size': 7,
       },
     },
-    { selector: 'node.decision, node.human_directive', style: { width: 25, height: 25 } },
-    { selector: 'node.contested', style: { shape: 'diamond', 'background-color': clash, width: 27, height: 27 } },
+    { selector: 'node.decision, node.human_directive', style: { width: 30, height: 30 } },
+    { selector: 'node.contested', style: { shape: 'diamond', 'background-color': clash, width: 33, height: 33 } },
     { selector: 'node.superseded', style: { 'background-color': paper, 'border-color': quiet, 'border-width': 2.5, color: quiet } },
     { selector: 'node.retracted', style: { shape: 'tag', 'background-color': paper, 'border-color': quiet, 'border-style': 'dashed', color: quiet } },
     { selector: 'node.pending_enrichment', style: { shape: 'hexagon' } },
@@ -199,7 +207,7 @@ function sheet(isDark: boolean, words: boolean): StylesheetJson {
       selector: 'edge.tie',
       style: {
         width: 2, 'curve-style': 'unbundled-bezier', 'control-point-distances': 26, 'control-point-weights': 0.5, 'target-arrow-shape': 'triangle', 'arrow-scale': 0.95, label: words ? 'data(word)' : '',
-        'font-family': sans, 'font-size': 10, 'text-rotation': 'autorotate', 'text-background-color': paper, 'text-background-opacity': 0.9, 'text-background-padding': '2px', 'min-zoomed-font-size': 7, 'z-index': 3,
+        'font-family': sans, 'font-size': 11.5, 'text-rotation': 'autorotate', 'text-background-color': paper, 'text-background-opacity': 0.9, 'text-background-padding': '2px', 'min-zoomed-font-size': 7, 'z-index': 3,
       },
     },
     ...ties,

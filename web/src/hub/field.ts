@@ -57,6 +57,8 @@ export function hear(hearer: Hearer): () => void {
 let cursor: string | null = null;
 /** The state that was loaded stands for everything up to here. */
 let loadedEpoch = 0;
+/** Whether something happened since the page was opened. */
+export const isNews = (one: Notification): boolean => one.epoch > loadedEpoch;
 let lastHeard = 0;
 
 export function unit(id: string): Unit | undefined {
@@ -160,17 +162,17 @@ function take(told: Notification[]): void {
     if (cursor !== null && compareCursors(one.cursor, cursor) <= 0) continue;
     cursor = one.cursor;
     const { memory_unit: whole, ...light } = one;
-    const isNews = one.epoch > loadedEpoch;
+    const news = isNews(one);
     if (whole) {
-      if (isNews || !units.has(whole.id)) changed.push(isNews ? whole : { ...whole });
+      if (news || !units.has(whole.id)) changed.push(whole);
     }
     // The row shows a line of the unit; the unit itself is kept once, elsewhere.
     fresh.push(whole ? { ...light, memory_unit: lighter(whole) } : light);
     if (one.conflict_id) {
-      ofConflicts ||= isNews;
-      if (isNews && one.event === 'conflict.resolved') resolvedConflicts.add(one.conflict_id);
+      ofConflicts ||= news;
+      if (news && one.event === 'conflict.resolved') resolvedConflicts.add(one.conflict_id);
     }
-    if (one.event.startsWith('agent.')) ofAgents ||= isNews;
+    if (one.event.startsWith('agent.')) ofAgents ||= news;
   }
   if (fresh.length === 0) return;
   remember(changed);

@@ -2,30 +2,35 @@
 
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { hear } from '../hub/field';
+import { hear, isNews } from '../hub/field';
 import { dark } from '../theme';
 import { weightOf } from '../words/names';
 
 const SPAN_MS = 1_000;
 const BARS = 180;
 
-interface Bar { at: number; all: number; clash: number; good: number }
-const bars: Bar[] = [];
+interface Bar { all: number; clash: number; good: number }
+/** By second. */
+const bars = new Map<number, Bar>();
 
 hear((batch) => {
-  const at = Math.floor(Date.now() / SPAN_MS);
-  let bar = bars.at(-1);
-  if (bar?.at !== at) {
-    bar = { at, all: 0, clash: 0, good: 0 };
-    bars.push(bar);
-    if (bars.length > BARS) bars.shift();
+  const now = Math.floor(Date.now() / SPAN_MS);
+  // What happened before the page was opened stands at the time that its units tell, or nowhere.
+  const told = new Map<number, number>();
+  for (const { event, epoch, memory_unit: it } of batch) {
+    if (event === 'memory.recorded' && it) told.set(epoch, Math.floor(Date.parse(it.source.timestamp) / SPAN_MS));
   }
   for (const one of batch) {
+    const at = isNews(one) ? now : told.get(one.epoch);
+    if (at === undefined || at < now - BARS) continue;
+    const bar = bars.get(at) ?? { all: 0, clash: 0, good: 0 };
+    bars.set(at, bar);
     const weight = weightOf(one.event);
     bar.all += 1;
     if (weight === 'clash') bar.clash += 1;
     else if (weight === 'good') bar.good += 1;
   }
+  for (const at of bars.keys()) if (at < now - BARS) bars.delete(at);
 });
 
 export function Pulse(): JSX.Element {
@@ -44,11 +49,11 @@ export function Pulse(): JSX.Element {
       pen.clearRect(0, 0, width, height);
       const now = Math.floor(Date.now() / SPAN_MS);
       const step = Math.max(5, width / BARS);
-      const most = Math.max(4, ...bars.map((bar) => bar.all));
+      const most = Math.max(4, ...[...bars.values()].map((bar) => bar.all));
       pen.fillStyle = isDark ? '#262936' : '#e3e0d8';
       pen.fillRect(0, height - 1, width, 1);
-      for (const bar of bars) {
-        const x = width - (now - bar.at + 1) * step;
+      for (const [at, bar] of bars) {
+        const x = width - (now - at + 1) * step;
         if (x < -step) continue;
         const tall = (count: number): number => Math.max(count > 0 ? 3 : 0, Math.sqrt(count / most) * (height - 8));
         pen.fillStyle = isDark ? '#5b63a8' : '#aab3ea';

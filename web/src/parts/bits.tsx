@@ -46,7 +46,7 @@ export function Avatar({ name, size = 20 }: { name: string; size?: number }): JS
 }
 
 export function AgentLink({ id, mark = true }: { id: string; mark?: boolean }): JSX.Element {
-  const name = <><span class="agent-mark">{mark && <Avatar name={id} />}</span><bdi class="agent-name">{shown(id)}</bdi></>;
+  const name = <>{mark && <Avatar name={id} />}<bdi class="agent-name">{shown(id)}</bdi></>;
   if (id === 'system') return <span class="agent" title="The Field itself">{name}</span>;
   return <a class="agent" href={address('agents', [id])}>{name}</a>;
 }

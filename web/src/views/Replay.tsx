@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { conflicts, ensure, unit, unitsTick } from '../hub/field';
 import { get, look } from '../hub/http';
-import type { Replayed, Unit } from '../hub/types';
+import type { Replayed, ReplayEvent, Unit } from '../hub/types';
 import { Canvas } from '../graph/Canvas';
 import { Legend } from '../graph/LoomView';
 import { AgentLink, Empty, Epoch, Line, Problem, Select, UnitLink } from '../parts/bits';
@@ -22,6 +22,7 @@ const TARGETS = [
 const DRAWN_MAX = 120;
 /** Events listed at once, around where the replay stands. */
 const LISTED = 160;
+const NOTHING: ReplayEvent[] = [];
 const PACES = [['2200', 'Slow'], ['1100', 'Normal'], ['450', 'Fast']] as const;
 
 export default function Replay(): JSX.Element {
@@ -81,7 +82,7 @@ function Suggestions(): JSX.Element {
 
 function Played({ target, id }: { target: string; id: string }): JSX.Element {
   const asked = useAsked<Replayed>((signal) => look('replay', { target_type: target, target_id: id, depth: 'full_trace' }, undefined, signal), [target, id]);
-  const timeline = asked.value?.timeline ?? [];
+  const timeline = asked.value?.timeline ?? NOTHING;
   const [at, setAt] = useState(0);
   const [playing, setPlaying] = useState(false);
   const [pace, setPace] = useState('1100');

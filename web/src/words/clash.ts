@@ -34,13 +34,21 @@ export function clash(a: string, b: string): [Piece[], Piece[]] {
   return [mark(wordsA, ownA), mark(wordsB, ownB)];
 }
 
+/** Words of one kind in a row as one piece; the space at a piece's end belongs to nobody. */
 function join(list: string[], own: (at: number) => boolean): Piece[] {
   const pieces: Piece[] = [];
-  list.forEach((text, at) => {
+  const add = (text: string, marked: boolean): void => {
     const last = pieces.at(-1);
-    const marked = own(at);
+    if (!text) return;
     if (last && last.own === marked) last.text += text;
     else pieces.push({ text, own: marked });
+  };
+  list.forEach((text, at) => {
+    const marked = own(at);
+    const inside = marked && at + 1 < list.length && own(at + 1);
+    const end = marked && !inside ? text.trimEnd().length : text.length;
+    add(text.slice(0, end), marked);
+    add(text.slice(end), false);
   });
   return pieces;
 }
