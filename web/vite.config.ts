@@ -1,23 +1,23 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import preact from '@preact/preset-vite';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
-/** Compresses once what is served for ever. */
+/** Compresses once what is served for ever; from the files as written, after everybody else had their say. */
 function compressed(): Plugin {
   const worthIt = /\.(js|css|html|svg)$/;
   return {
     name: 'compressed',
     apply: 'build',
-    enforce: 'post',
-    generateBundle(_, bundle) {
-      for (const [name, file] of Object.entries(bundle)) {
+    writeBundle({ dir = 'dist' }, bundle) {
+      for (const name of Object.keys(bundle)) {
         if (!worthIt.test(name)) continue;
-        const text = file.type === 'chunk' ? file.code : file.source;
-        const bytes = Buffer.from(text);
+        const bytes = readFileSync(join(dir, name));
         const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
-        this.emitFile({ type: 'asset', fileName: `${name}.br`, source: brotliCompressSync(bytes, quality) });
-        this.emitFile({ type: 'asset', fileName: `${name}.gz`, source: gzipSync(bytes, { level: 9 }) });
+        writeFileSync(join(dir, `${name}.br`), brotliCompressSync(bytes, quality));
+        writeFileSync(join(dir, `${name}.gz`), gzipSync(bytes, { level: 9 }));
       }
     },
   };

@@ -101,6 +101,7 @@ struct Scraped {
     bytes: Family<FieldLabels, UnsignedGauge>,
     clock: Family<FieldLabels, UnsignedGauge>,
     uptime: UnsignedGauge,
+    memory: UnsignedGauge,
 }
 
 /// An open connection, counted until it is dropped.
@@ -144,6 +145,10 @@ impl Metrics {
             Unit::Seconds,
             scraped.uptime.clone(),
         );
+        if resident_bytes().is_some() {
+            let help = "Memory of the hub's process that is resident";
+            registry.register_with_unit("memory", help, Unit::Bytes, scraped.memory.clone());
+        }
         let handles = |name: &str| {
             let labels = FieldLabels { field: name.to_owned() };
             FieldHandles {
@@ -252,6 +257,7 @@ impl Metrics {
             scraped.connections.get_or_create(&DoorLabels { door }).set(count as u64);
         }
         scraped.uptime.set(hub.uptime_ms() / 1_000);
+        scraped.memory.set(resident_bytes().unwrap_or_default());
         self.text()
     }
 
@@ -262,6 +268,13 @@ impl Metrics {
             Err(_) => String::new(),
         }
     }
+}
+
+/// What the process holds in memory, where the system tells.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1_024)
 }
 
 /// The counts of units, from the Field's own status.

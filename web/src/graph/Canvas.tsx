@@ -10,7 +10,7 @@ import { hueOf, RELATIONS, TYPE_WORDS } from '../words/names';
 import { oneLine } from '../words/text';
 import { step, weave, type Woven } from './loom';
 
-const COLUMN = 128;
+const COLUMN = 138;
 /** Between two threads: as much as fills the room, within these. */
 const LANE_MIN = 104;
 const LANE_MAX = 210;
@@ -116,6 +116,13 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
   );
 }
 
+/** The first words of a text, whole ones where they fit. */
+function beginning(text: string): string {
+  const line = oneLine(text, 30);
+  const at = line.endsWith('…') ? line.lastIndexOf(' ') : -1;
+  return at > 12 ? `${line.slice(0, at)}…` : line;
+}
+
 function isSeen(drawn: Core, node: cytoscape.CollectionReturnValue): boolean {
   const { x, y } = node.renderedPosition();
   return x > 30 && y > 30 && x < drawn.width() - 30 && y < drawn.height() - 30;
@@ -156,7 +163,7 @@ function elements(units: readonly Unit[], woven: Woven, isDark: boolean, height:
     const agent = woven.lanes[lane] ?? '';
     const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
     made.push({
-      data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${oneLine(it.content, 34)}`, colour },
+      data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${beginning(it.content)}`, colour },
       position: { x: column * COLUMN, y: lane * height },
       classes: `unit ${it.status} ${it.type} ${it.archived ? 'archived' : ''}`,
     });
@@ -187,13 +194,13 @@ function sheet(isDark: boolean, words: boolean): StylesheetJson {
     },
   }));
   return [
-    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: ink, 'font-family': sans, 'font-size': 14, 'font-weight': 600, 'text-halign': 'left', 'text-valign': 'center', 'text-margin-x': -6, events: 'no' } },
+    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: ink, 'font-family': sans, 'font-size': 16, 'font-weight': 600, 'text-halign': 'left', 'text-valign': 'center', 'text-margin-x': -6, events: 'no' } },
     { selector: 'edge.thread', style: { width: 5, 'line-color': 'data(colour)', 'line-opacity': isDark ? 0.42 : 0.3, 'curve-style': 'straight', 'line-cap': 'round', events: 'no', 'z-index': 0 } },
     {
       selector: 'node.unit',
       style: {
         width: 24, height: 24, shape: 'ellipse', 'background-color': good, 'border-width': 2.5, 'border-color': paper, label: 'data(label)', color: ink,
-        'font-family': sans, 'font-size': 11.5, 'text-wrap': 'wrap', 'text-max-width': '116px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
+        'font-family': sans, 'font-size': 13, 'text-wrap': 'wrap', 'text-max-width': '128px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
         'text-background-color': paper, 'text-background-opacity': 0.82, 'text-background-padding': '2px', 'text-background-shape': 'roundrectangle', 'z-index': 5, 'min-zoomed-font-size': 7,
       },
     },
@@ -207,7 +214,7 @@ function sheet(isDark: boolean, words: boolean): StylesheetJson {
       selector: 'edge.tie',
       style: {
         width: 2, 'curve-style': 'unbundled-bezier', 'control-point-distances': 26, 'control-point-weights': 0.5, 'target-arrow-shape': 'triangle', 'arrow-scale': 0.95, label: words ? 'data(word)' : '',
-        'font-family': sans, 'font-size': 11.5, 'text-rotation': 'autorotate', 'text-background-color': paper, 'text-background-opacity': 0.9, 'text-background-padding': '2px', 'min-zoomed-font-size': 7, 'z-index': 3,
+        'font-family': sans, 'font-size': 13, 'text-rotation': 'autorotate', 'text-background-color': paper, 'text-background-opacity': 0.9, 'text-background-padding': '2px', 'min-zoomed-font-size': 7, 'z-index': 3,
       },
     },
     ...ties,

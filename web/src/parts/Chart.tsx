@@ -20,9 +20,11 @@ interface Props {
   times: number[];
   series: Series[];
   format: (value: number) => string;
+  /** The scale reaches at least this high. */
+  least: number;
 }
 
-export function Chart({ title, now, times, series, format }: Props): JSX.Element {
+export function Chart({ title, now, times, series, format, least }: Props): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const isDark = dark.value;
@@ -40,7 +42,7 @@ export function Chart({ title, now, times, series, format }: Props): JSX.Element
         padding: [6, 4, 0, 0],
         cursor: { y: false, points: { size: 5 } },
         legend: { show: false },
-        scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(most * 1.15, 1e-9)] } },
+        scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.15, least)] } },
         axes: [{ ...axis, size: 20, space: 90, grid: { show: false } }, { ...axis, size: 52, space: 34, values: (_, splits) => splits.map(format) }],
         series: [{}, ...series.map((one) => ({ label: one.word, stroke: colour(one), width: 1.6, points: { show: false }, ...(one.dashed ? { dash: [5, 4] } : { fill: `${colour(one)}18` }) }))],
       },

@@ -20,8 +20,8 @@ import { shown } from '../words/text';
 const TIES_FIRST = 12;
 
 export function UnitPanel({ id }: { id: string }): JSX.Element {
-  const live = unit(id);
   unitsTick.value;
+  const live = unit(id);
   const asked = useAsked<UnitInFull>(() => fetchUnit(id), [id, live?.status, live?.epoch]);
   const history = useAsked<Replayed>(
     (signal) => look('replay', { target_type: 'memory_unit', target_id: id, depth: 'detailed' }, undefined, signal),

@@ -110,6 +110,7 @@ function Stage({ conflict }: { conflict: Conflict }): JSX.Element {
 }
 
 function Side({ it, pieces, won, lost, label }: { it: UnitInFull; pieces: Piece[]; won: boolean; lost: boolean; label: string }): JSX.Element {
+  unitsTick.value;
   const live = unit(it.id)?.status ?? it.status;
   const long = it.content.length > 4_000;
   return (

@@ -25,12 +25,12 @@ export default function Field(): JSX.Element {
   return (
     <div class="view view-scroll" tabIndex={0} role="region" aria-label="The Field in figures">
       <div class="charts">
-        <Chart title="Operations a second" now={last ? compact(last.operations) : '–'} times={times} format={compact} series={[series('answered', BLUE, (one) => one.operations), series('refused', RED, (one) => one.refusals, true)]} />
-        <Chart title="Deliveries a second" now={last ? compact(last.deliveries) : '–'} times={times} format={compact} series={[series('notifications sent', TEAL, (one) => one.deliveries)]} />
-        <Chart title="Latency, durable" now={last?.p99 != null ? milliseconds(last.p99) : '–'} times={times} format={(value) => milliseconds(value)} series={[series('half are faster than', BLUE, (one) => one.p50), series('99 of 100 are faster than', RED, (one) => one.p99, true)]} />
-        <Chart title="Open connections" now={last ? count(last.connections) : '–'} times={times} format={compact} series={[series('all doors', GREY, (one) => one.connections)]} />
-        <Chart title="Log on disk" now={last ? bytes(last.logBytes) : '–'} times={times} format={bytes} series={[series('this Field', BLUE, (one) => one.logBytes)]} />
-        {last?.memoryBytes != null && <Chart title="Memory of the hub" now={bytes(last.memoryBytes)} times={times} format={bytes} series={[series('the whole process', TEAL, (one) => one.memoryBytes)]} />}
+        <Chart title="Operations a second" now={last ? compact(last.operations) : '–'} times={times} format={compact} least={1} series={[series('answered', BLUE, (one) => one.operations), series('refused', RED, (one) => one.refusals, true)]} />
+        <Chart title="Deliveries a second" now={last ? compact(last.deliveries) : '–'} times={times} format={compact} least={1} series={[series('notifications sent', TEAL, (one) => one.deliveries)]} />
+        <Chart title="Latency, durable" now={last?.p99 != null ? milliseconds(last.p99) : '–'} times={times} format={milliseconds} least={0.001} series={[series('half are faster than', BLUE, (one) => one.p50), series('99 of 100 are faster than', RED, (one) => one.p99, true)]} />
+        <Chart title="Open connections" now={last ? count(last.connections) : '–'} times={times} format={compact} least={4} series={[series('all doors', GREY, (one) => one.connections)]} />
+        <Chart title="Log on disk" now={last ? bytes(last.logBytes) : '–'} times={times} format={bytes} least={1024} series={[series('this Field', BLUE, (one) => one.logBytes)]} />
+        {last?.memoryBytes != null && <Chart title="Memory of the hub" now={bytes(last.memoryBytes)} times={times} format={bytes} least={1024} series={[series('the whole process', TEAL, (one) => one.memoryBytes)]} />}
       </div>
       <div class="blocks">
         <Holds />

@@ -204,7 +204,8 @@ function Listed(): JSX.Element {
 }
 
 function UnitRow({ row }: { row: Row }): JSX.Element {
-  // The newest that is known of it, where it is known.
+  // The newest that is known of it, where it is known. A row is drawn anew only where it says what it depends on.
+  unitsTick.value;
   const live = unit(row.id);
   const state = live?.status ?? row.status;
   const past = state === 'superseded' || state === 'retracted';

@@ -7,7 +7,7 @@ import { get, look } from '../hub/http';
 import type { Replayed, ReplayEvent, Unit } from '../hub/types';
 import { Canvas } from '../graph/Canvas';
 import { Legend } from '../graph/LoomView';
-import { AgentLink, Empty, Epoch, Line, Problem, Select, UnitLink } from '../parts/bits';
+import { AgentLink, Empty, Epoch, Line, Problem, Said, Select, UnitLink } from '../parts/bits';
 import { Icon } from '../parts/icons';
 import { knotOf } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
@@ -80,6 +80,18 @@ function Suggestions(): JSX.Element {
   );
 }
 
+/** The hub's own account: what it comes to, and all of it on demand. */
+function Account({ text }: { text: string }): JSX.Element {
+  const end = text.indexOf('. ');
+  const [head, rest] = end < 0 ? [text, ''] : [text.slice(0, end + 1), text.slice(end + 2)];
+  return (
+    <div class="account" tabIndex={0} role="region" aria-label="Account">
+      <p><bdi dir="auto">{oneLine(head, 400)}</bdi></p>
+      {rest && <details><summary>In words</summary><Said text={rest} most={3_000} small /></details>}
+    </div>
+  );
+}
+
 function Played({ target, id }: { target: string; id: string }): JSX.Element {
   const asked = useAsked<Replayed>((signal) => look('replay', { target_type: target, target_id: id, depth: 'full_trace' }, undefined, signal), [target, id]);
   const timeline = asked.value?.timeline ?? NOTHING;
@@ -146,7 +158,7 @@ function Played({ target, id }: { target: string; id: string }): JSX.Element {
     <>
       <div class="replay">
         <section class="timeline" aria-label="Timeline">
-          <p class="account" tabIndex={0}><bdi dir="auto">{oneLine(asked.value.summary, 900)}</bdi></p>
+          <Account text={asked.value.summary} />
           <div class="timeline-list" ref={list} tabIndex={0} role="region" aria-label="Events">
             {from > 0 && <p class="muted">{from} earlier</p>}
             <ol class="chain">
