@@ -18,7 +18,11 @@ export function browserPath() {
   return [named, ...usual].find((path) => path && existsSync(path)) ?? null;
 }
 
-export function launch(more = []) {
+/** A page that is handed in from outside counts as one from nowhere, which may not speak to loopback addresses. */
+const handedIn = ['--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets'];
+
+export function launch() {
+  const more = process.env.FROM_DIST ? handedIn : [];
   return chromium.launch({ executablePath: browserPath(), args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', ...more] });
 }
 
@@ -98,8 +102,9 @@ export class Hub {
   }
 }
 
-/** Serves the page from `web/dist` in place of the binary's, so that it can be worked on without building the hub. */
+/** With FROM_DIST set, serves the page from `web/dist` in place of the binary's, so that it can be worked on without building the hub. */
 export async function fromDist(context) {
+  if (!process.env.FROM_DIST) return;
   const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', woff2: 'font/woff2' };
   const serve = (path) => (route) => route.fulfill({
     body: readFileSync(join(web, 'dist', path)), contentType: types[path.split('.').pop()],

@@ -6,7 +6,7 @@ import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Hub, launch, PATIENCE, web } from './lib.mjs';
+import { fromDist, Hub, launch, PATIENCE, web } from './lib.mjs';
 
 const binary = process.env.AKASHIK_BINARY ?? join(web, '../target/debug/akashik');
 const axe = readFileSync(join(web, 'node_modules/axe-core/axe.min.js'), 'utf8');
@@ -21,6 +21,7 @@ async function staged(t, { colorScheme = 'light', width = 1280, height = 800 } =
   const hub = await Hub.start(binary);
   const context = await browser.newContext({ colorScheme, viewport: { width, height } });
   context.setDefaultTimeout(PATIENCE);
+  await fromDist(context);
   const complaints = [];
   const asked = new Set();
   const page = await opened(context, complaints, asked);
@@ -295,9 +296,10 @@ test('a replay is played to its end', async (t) => {
   const all = await page.locator('.timeline li').count();
   assert.ok(all > 5);
   await page.getByLabel('Pace').selectOption('450');
-  await page.getByRole('button', { name: 'Play' }).click();
+  const play = page.getByRole('button', { name: 'Play', exact: true });
+  await play.click();
   await page.locator('.timeline li.later').first().waitFor();
-  await page.getByRole('button', { name: 'Play' }).waitFor();
+  await play.waitFor();
   assert.equal(await page.locator('.timeline li.later').count(), 0);
 });
 

@@ -26,12 +26,11 @@ const views = {
   field: '#/field',
 };
 mkdirSync(folder, { recursive: true });
-// A page that is handed in from outside counts as one from nowhere, which may not speak to loopback addresses.
-const browser = await launch(process.env.FROM_DIST ? ['--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebTransport'] : []);
+const browser = await launch();
 for (const [size, width, height] of [['wide', 1440, 900], ['narrow', 390, 844]]) {
   for (const colorScheme of ['light', 'dark']) {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme });
-    if (process.env.FROM_DIST) await fromDist(context);
+    await fromDist(context);
     const page = await context.newPage();
     page.on('console', (message) => message.type() === 'error' && console.log(`${size} ${colorScheme}: ${message.text()}`));
     page.on('pageerror', (error) => console.log(`${size} ${colorScheme}: ${error}`));

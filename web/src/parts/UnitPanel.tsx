@@ -35,7 +35,7 @@ export function UnitPanel({ id }: { id: string }): JSX.Element {
   return (
     <aside class="panel" aria-label={`Unit ${id}`} ref={box} tabIndex={-1}>
       <div class="panel-head">
-        <span class="id">{id}</span>
+        <h2 class="id">{id}</h2>
         {found && <TypeMark type={found.type} />}
         <button type="button" class="button button-icon" aria-label="Close the panel" onClick={() => go(withQuery({ unit: null }))}><Icon name="close" /></button>
       </div>

@@ -74,7 +74,13 @@ export function VirtualList({ label, count, rowHeight, keyOf, row, onEnd, prepen
     const [top, bottom] = [at * rowHeight, (at + 1) * rowHeight];
     if (top < element.scrollTop) element.scrollTop = top;
     else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight;
-    requestAnimationFrame(() => element.querySelector<HTMLElement>(`[data-at="${at}"] [data-main]`)?.focus({ preventScroll: true }));
+    const focus = (): boolean => {
+      const main = element.querySelector<HTMLElement>(`[data-at="${at}"] [data-main]`);
+      main?.focus({ preventScroll: true });
+      return main !== null;
+    };
+    // A row that was out of sight is there with the next frame.
+    if (!focus()) requestAnimationFrame(focus);
   };
 
   return (
