@@ -14,8 +14,15 @@ const COLUMN = 138;
 /** Between two threads: as much as fills the room, within these. */
 const LANE_MIN = 104;
 const LANE_MAX = 210;
+const UPRIGHT_LANE = 142;
+const UPRIGHT_COLUMN = 104;
 /** Above so many edges, words stand only at those of the chosen unit. */
 const WORDS_MAX = 60;
+
+type Direction = 'left' | 'right' | 'up' | 'down';
+const KEYS: Record<string, Direction> = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
+/** The same where time runs downwards. */
+const UPRIGHT_KEYS: Record<string, Direction> = { ArrowLeft: 'up', ArrowRight: 'down', ArrowUp: 'left', ArrowDown: 'right' };
 
 interface Props {
   units: readonly Unit[];
@@ -64,9 +71,9 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
     const wasEmpty = drawn.elements().empty();
     drawn.batch(() => {
       drawn.elements().remove();
-      drawn.add(elements(units, woven, isDark, laneHeight(drawn, woven)));
+      drawn.add(elements(units, woven, isDark, grid(drawn, woven)));
     });
-    drawn.style(sheet(isDark, woven.edges.length <= WORDS_MAX));
+    drawn.style(sheet(isDark, woven.edges.length <= WORDS_MAX, isUpright(drawn)));
     if (wasEmpty) fit(drawn, chosen);
   }, [woven, units, isDark]);
 
@@ -94,7 +101,8 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
   }, [chosen, present, woven, isDark]);
 
   const walk = (event: KeyboardEvent): void => {
-    const direction = ({ ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' } as const)[event.key];
+    const upright = core.current !== null && isUpright(core.current);
+    const direction = (upright ? UPRIGHT_KEYS : KEYS)[event.key];
     if (direction) {
       event.preventDefault();
       const to = step(woven, chosen ?? '', direction);
@@ -131,7 +139,7 @@ function isSeen(drawn: Core, node: cytoscape.CollectionReturnValue): boolean {
 /** The whole, as long as it can be read; else the chosen unit, or the newest, at a size that can. */
 function fit(drawn: Core, chosen: string | null): void {
   drawn.fit(undefined, 48);
-  const least = 0.55;
+  const least = isUpright(drawn) ? 0.5 : 0.55;
   if (drawn.zoom() > 1.15) {
     drawn.zoom(1.15);
     drawn.center();
@@ -142,19 +150,31 @@ function fit(drawn: Core, chosen: string | null): void {
   }
 }
 
+/** On a narrow screen time runs from top to bottom, and the threads stand next to each other. */
+const isUpright = (drawn: Core): boolean => drawn.width() < 620;
+
+/** Where a column of a lane stands. */
+type Grid = (column: number, lane: number) => { x: number; y: number };
+
+function grid(drawn: Core, woven: Woven): Grid {
+  if (isUpright(drawn)) return (column, lane) => ({ x: lane * UPRIGHT_LANE, y: column * UPRIGHT_COLUMN });
+  const height = laneHeight(drawn, woven);
+  return (column, lane) => ({ x: column * COLUMN, y: lane * height });
+}
+
 function laneHeight(drawn: Core, { columns, lanes }: Woven): number {
   const wide = (columns + 1) * COLUMN;
   const filling = (wide * drawn.height()) / Math.max(1, drawn.width()) / Math.max(1, lanes.length);
   return Math.min(LANE_MAX, Math.max(LANE_MIN, filling));
 }
 
-function elements(units: readonly Unit[], woven: Woven, isDark: boolean, height: number): ElementDefinition[] {
+function elements(units: readonly Unit[], woven: Woven, isDark: boolean, place: Grid): ElementDefinition[] {
   const byId = new Map(units.map((it) => [it.id, it]));
   const made: ElementDefinition[] = [];
   const lastOfLane = new Map<number, string>();
   woven.lanes.forEach((agent, lane) => {
     const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
-    made.push({ data: { id: `lane:${lane}`, label: oneLine(agent, 26), colour }, position: { x: -78, y: lane * height }, classes: 'lane', selectable: false });
+    made.push({ data: { id: `lane:${lane}`, label: oneLine(agent, 26), colour }, position: place(-0.57, lane), classes: 'lane', selectable: false });
     lastOfLane.set(lane, `lane:${lane}`);
   });
   for (const { id, column, lane } of woven.placed) {
@@ -164,7 +184,7 @@ function elements(units: readonly Unit[], woven: Woven, isDark: boolean, height:
     const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
     made.push({
       data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${beginning(it.content)}`, colour },
-      position: { x: column * COLUMN, y: lane * height },
+      position: place(column, lane),
       classes: `unit ${it.status} ${it.type} ${it.archived ? 'archived' : ''}`,
     });
     const before = lastOfLane.get(lane);
@@ -177,7 +197,10 @@ function elements(units: readonly Unit[], woven: Woven, isDark: boolean, height:
   return made;
 }
 
-function sheet(isDark: boolean, words: boolean): StylesheetJson {
+/** The corners of a cross. */
+const CROSS = '-1 -0.65 -0.65 -1 0 -0.35 0.65 -1 1 -0.65 0.35 0 1 0.65 0.65 1 0 0.35 -0.65 1 -1 0.65 -0.35 0';
+
+function sheet(isDark: boolean, words: boolean, upright: boolean): StylesheetJson {
   const [ink, quiet, paper, accent, clash, good] = isDark
     ? ['#ecebf3', '#8f90a2', '#0f1015', '#9aa8ff', '#ff8a70', '#62d1a2']
     : ['#1c1d26', '#656877', '#f6f5f1', '#3b4fc4', '#c2381f', '#18704b'];
@@ -194,7 +217,7 @@ function sheet(isDark: boolean, words: boolean): StylesheetJson {
     },
   }));
   return [
-    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: ink, 'font-family': sans, 'font-size': 16, 'font-weight': 600, 'text-halign': 'left', 'text-valign': 'center', 'text-margin-x': -6, events: 'no' } },
+    { selector: 'node.lane', style: { 'background-opacity': 0, 'border-width': 0, width: 1, height: 1, label: 'data(label)', color: ink, 'font-family': sans, 'font-size': 16, 'font-weight': 600, 'text-halign': upright ? 'center' : 'left', 'text-valign': upright ? 'top' : 'center', 'text-margin-x': upright ? 0 : -6, events: 'no' } },
     { selector: 'edge.thread', style: { width: 5, 'line-color': 'data(colour)', 'line-opacity': isDark ? 0.42 : 0.3, 'curve-style': 'straight', 'line-cap': 'round', events: 'no', 'z-index': 0 } },
     {
       selector: 'node.unit',
@@ -207,7 +230,7 @@ function sheet(isDark: boolean, words: boolean): StylesheetJson {
     { selector: 'node.decision, node.human_directive', style: { width: 30, height: 30 } },
     { selector: 'node.contested', style: { shape: 'diamond', 'background-color': clash, width: 33, height: 33 } },
     { selector: 'node.superseded', style: { 'background-color': paper, 'border-color': quiet, 'border-width': 2.5, color: quiet } },
-    { selector: 'node.retracted', style: { shape: 'tag', 'background-color': paper, 'border-color': quiet, 'border-style': 'dashed', color: quiet } },
+    { selector: 'node.retracted', style: { shape: 'polygon', 'shape-polygon-points': CROSS, 'background-color': quiet, 'border-width': 0, color: quiet } },
     { selector: 'node.pending_enrichment', style: { shape: 'hexagon' } },
     { selector: 'node.archived', style: { shape: 'rectangle', 'background-color': quiet } },
     {

@@ -61,7 +61,7 @@ export default function LoomView({ around }: { around: string | null }): JSX.Ele
     : `The newest ${units.length} units.`;
   return (
     <div class="loom">
-      <p class="loom-note">{found ? words : 'Looking around…'} Each thread is an agent; what was known stands left of what came of it.</p>
+      <p class="loom-note">{found ? words : 'Looking around…'} <span class="wide-only">Each thread is an agent; what was known stands left of what came of it.</span></p>
       <Canvas units={units} chosen={chosen} label={words} onChoose={(id) => go(withQuery({ unit: id }))} onOpen={(id) => go(withQuery({ unit: id, around: id }))} />
       <Legend />
     </div>

@@ -1,4 +1,4 @@
-/** What comes in faster than it can be shown waits here and is taken once a frame, as much as a frame has time for. */
+/** What comes in faster than it can be shown waits here and is taken with a frame, as much as a frame has time for. */
 
 export interface Scheduler {
   /** Calls back before the next frame, or soon where nothing is drawn. */
@@ -6,11 +6,19 @@ export interface Scheduler {
   now(): number;
 }
 
-/** Frames while the page is visible; a timer while it is not, so that nothing piles up in a hidden tab. */
+/** No eye follows more pictures of a list than so many a second; drawing fewer leaves time for everything else. */
+const REST_MS = 120;
+let lastFrame = 0;
+
+/** Frames while the page is visible, the first at once; a timer while it is not, so that nothing piles up in a hidden tab. */
 export const frames: Scheduler = {
   next(work) {
-    if (document.visibilityState === 'visible') requestAnimationFrame(work);
-    else setTimeout(work, 250);
+    const framed = (): void => {
+      lastFrame = performance.now();
+      work();
+    };
+    if (document.visibilityState !== 'visible') setTimeout(framed, 250);
+    else setTimeout(() => requestAnimationFrame(framed), Math.max(0, lastFrame + REST_MS - performance.now()));
   },
   now: () => performance.now(),
 };
