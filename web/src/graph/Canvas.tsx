@@ -14,7 +14,7 @@ const COLUMN = 138;
 /** Between two threads: as much as fills the room, within these. */
 const LANE_MIN = 104;
 const LANE_MAX = 210;
-const UPRIGHT_LANE = 142;
+const UPRIGHT_LANE = 122;
 const UPRIGHT_COLUMN = 104;
 /** Above so many edges, words stand only at those of the chosen unit. */
 const WORDS_MAX = 60;
@@ -139,7 +139,11 @@ function isSeen(drawn: Core, node: cytoscape.CollectionReturnValue): boolean {
 /** The whole, as long as it can be read; else the chosen unit, or the newest, at a size that can. */
 function fit(drawn: Core, chosen: string | null): void {
   drawn.fit(undefined, 48);
-  const least = isUpright(drawn) ? 0.5 : 0.55;
+  if (isUpright(drawn)) {
+    fitUpright(drawn, chosen);
+    return;
+  }
+  const least = 0.55;
   if (drawn.zoom() > 1.15) {
     drawn.zoom(1.15);
     drawn.center();
@@ -148,6 +152,18 @@ function fit(drawn: Core, chosen: string | null): void {
     const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
     drawn.center(node.nonempty() ? node : undefined);
   }
+}
+
+/** All threads next to each other; of their length what fits, with the chosen unit, or the newest, in the lower half. */
+function fitUpright(drawn: Core, chosen: string | null): void {
+  const all = drawn.elements().boundingBox({});
+  const zoom = Math.min(1.1, Math.max(0.5, (drawn.width() - 16) / all.w));
+  drawn.zoom(zoom);
+  const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
+  const at = node.nonempty() ? node.position().y : all.y2;
+  const fits = all.h * zoom < drawn.height() - 32;
+  const y = fits ? drawn.height() / 2 - ((all.y1 + all.y2) / 2) * zoom : drawn.height() * 0.72 - at * zoom;
+  drawn.pan({ x: drawn.width() / 2 - ((all.x1 + all.x2) / 2) * zoom, y });
 }
 
 /** On a narrow screen time runs from top to bottom, and the threads stand next to each other. */
@@ -223,7 +239,7 @@ function sheet(isDark: boolean, words: boolean, upright: boolean): StylesheetJso
       selector: 'node.unit',
       style: {
         width: 24, height: 24, shape: 'ellipse', 'background-color': good, 'border-width': 2.5, 'border-color': paper, label: 'data(label)', color: ink,
-        'font-family': sans, 'font-size': 13, 'text-wrap': 'wrap', 'text-max-width': '128px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
+        'font-family': sans, 'font-size': 13, 'text-wrap': 'wrap', 'text-max-width': upright ? '112px' : '128px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
         'text-background-color': paper, 'text-background-opacity': 0.82, 'text-background-padding': '2px', 'text-background-shape': 'roundrectangle', 'z-index': 5, 'min-zoomed-font-size': 7,
       },
     },
