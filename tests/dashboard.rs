@@ -17,9 +17,11 @@ async fn browsers_get_the_page_and_others_the_list() {
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
-    for (name, value) in
-        [("x-content-type-options", "nosniff"), ("x-frame-options", "DENY"), ("referrer-policy", "no-referrer")]
-    {
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+    ] {
         assert_eq!(page.header(name), Some(value));
     }
     assert!(page.header("vary").unwrap().contains("accept"));
@@ -75,7 +77,8 @@ async fn a_look_leaves_no_trace() {
     assert_eq!(brought(&by_b.json()), vec![unit.clone()]);
     let by_a = hub.post("/v1/look/attune", &[("Akashik-Agent", "a")], &attune).await;
     assert_eq!(brought(&by_a.json()), Vec::<String>::new());
-    let replay = json!({ "target_type": "memory_unit", "target_id": unit, "depth": "full_trace" }).to_string();
+    let replay =
+        json!({ "target_type": "memory_unit", "target_id": unit, "depth": "full_trace" }).to_string();
     let told = hub.post("/v1/look/replay", &[], &replay).await;
     assert_eq!((told.status, &told.json()["timeline"][0]["event_type"]), (200, &json!("RECORD")));
     let after = hub.get("/v1/field/status").await.json();
@@ -120,7 +123,10 @@ async fn an_observer_watches_and_acts_over_one_websocket() {
     watching.send(&support::envelope("m-1", "REGISTER", "maria", register)).await;
     assert_eq!(soon("the reply", watching.reply()).await["id"], "m-1");
     let joined = soon("its effect", watching.reply()).await;
-    assert_eq!((&joined["payload"]["event"], &joined["payload"]["agent_id"]), (&json!("agent.joined"), &json!("maria")));
+    assert_eq!(
+        (&joined["payload"]["event"], &joined["payload"]["agent_id"]),
+        (&json!("agent.joined"), &json!("maria"))
+    );
     // And again from a place, with nothing lost or repeated.
     let cursor = told["payload"]["cursor"].as_str().unwrap();
     let mut again = hub.websocket_with(&format!("/v1/ws?observer=true&after={cursor}"), &[]).await;
@@ -156,7 +162,8 @@ async fn units_are_listed_from_the_newest_back() {
     let (mut found, mut before) = (Vec::new(), String::new());
     loop {
         let page = hub.get(&format!("/v1/units?order=newest&limit=2{before}")).await.json();
-        found.extend(page["units"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()));
+        found
+            .extend(page["units"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned()));
         let Some(cursor) = page["cursor"].as_str() else { break };
         before = format!("&before={cursor}");
     }
@@ -182,7 +189,8 @@ fn the_page_in_a_browser() {
         return skip("its packages are not installed (npm ci in web/)");
     }
     let browsers = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-    if std::env::var_os("AKASHIK_BROWSER").is_none() && !browsers.iter().any(|path| Path::new(path).exists()) {
+    if std::env::var_os("AKASHIK_BROWSER").is_none() && !browsers.iter().any(|path| Path::new(path).exists())
+    {
         return skip("there is no Chromium (AKASHIK_BROWSER names one)");
     }
     if !web.join("dist/index.html").exists() {
