@@ -15,7 +15,8 @@
 //! | [`config`], [`limits`] | what an operator can set; every bound with its reason |
 //!
 //! Who may use whom: `protocol` ← everyone; `relevance` ← `field`; `field`, `log` ← `hub`; `hub`, `protocol` ←
-//! `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so. (`hub` also holds each
+//! `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so. `web/` is the dashboard, which `build.rs` builds
+//! with npm and embeds. (`hub` also holds each
 //! Field's relevance index, which is a cache beside the state, and the file of its vectors, a cache beside the log.)
 //!
 //! # The way of an operation

@@ -34,8 +34,8 @@ impl Policy {
     const TOP_LEVEL: u8 = 3;
 
     /// What is served at every level beyond what the levels name.
-    const EXTENSIONS: [&str; 6] =
-        ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain"];
+    const EXTENSIONS: [&str; 7] =
+        ["retract", "commit", "discard", "idempotent-messages", "scope-extensions", "explain", "look"];
     /// What is served of level 2, from that configured level on.
     const EXTENSIONS_OF_LEVEL_2: [&str; 8] = [
         "extended-scope",

@@ -142,6 +142,7 @@ function Head({ title }: { title: string }): JSX.Element {
   return (
     <header class="head">
       <h1>{title}</h1>
+      <span class={`dot dot-${state} narrow-only`} title={STATE_WORDS[state]} aria-hidden="true" />
       <div class="head-facts">
         {state === 'broken' ? (
           <span class="line-state" role="alert">

@@ -88,6 +88,8 @@ describe('filter', () => {
   it('takes what matches all that was asked', () => {
     expect(matcher(none)(event)).toBe(true);
     expect(matcher({ ...none, text: 'MEM-3', agent: 'ada', task: 't-1', kind: 'memory' })(event)).toBe(true);
+    expect(matcher({ ...none, text: 'recorded task:t-1 agent:ada' })(event)).toBe(true);
+    expect(matcher({ ...none, text: 'task:t-2' })(event)).toBe(false);
     for (const change of [{ text: 'xyz' }, { agent: 'ben' }, { task: 't' }, { kind: 'conflict' }, { type: 'finding' }, { session: 's' }]) {
       expect(matcher({ ...none, ...change })(event)).toBe(false);
     }

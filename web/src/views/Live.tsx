@@ -97,7 +97,7 @@ export function Live(): JSX.Element {
     <div class="view">
       <Vitals />
       <div class="bar" role="search">
-        <div class="grow"><Icon name="search" size={16} /><input class="input" data-search type="search" placeholder="Filter by text, agent or id" aria-label="Filter by text" value={filter.text} onInput={(event) => set({ text: event.currentTarget.value || null })} /></div>
+        <div class="grow"><Icon name="search" size={16} /><input class="input" data-search type="search" placeholder="Filter by text, id, task:… or session:…" aria-label="Filter by text" value={filter.text} onInput={(event) => set({ text: event.currentTarget.value || null })} /></div>
         <Select label="What" value={filter.kind} options={KINDS} onChange={(kind) => set({ kind: kind || null })} />
         <Select label="Type of unit" value={filter.type} options={[['', 'All types'], ...MEMORY_TYPES.map((type) => [type, TYPE_WORDS[type]] as const)]} onChange={(type) => set({ type: type || null })} />
         <Select label="Agent" value={filter.agent} options={[['', 'All agents'], ...agents.value.slice(0, 500).map((agent) => [agent.id, agent.id] as const)]} onChange={(agent) => set({ agent: agent || null })} />

@@ -12,7 +12,18 @@ export interface Filter {
   kind: string;
 }
 
-export function matcher(filter: Filter): (one: Notification) => boolean {
+/** The filter with what its text names: `task:…`, `session:…`, `agent:…`, `type:…`; the other words are text. */
+export function spelled(filter: Filter): Filter {
+  const named = { ...filter };
+  named.text = filter.text.replace(/(?:^|\s)(task|session|agent|type):(\S+)/g, (_, key: 'task' | 'session' | 'agent' | 'type', value: string) => {
+    named[key] = value;
+    return ' ';
+  });
+  return named;
+}
+
+export function matcher(asked: Filter): (one: Notification) => boolean {
+  const filter = spelled(asked);
   const wanted = filter.text.trim().toLowerCase();
   return (one) => {
     const it = one.memory_unit;
