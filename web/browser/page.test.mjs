@@ -64,6 +64,8 @@ test('an empty Field says how to begin, and fills before one\'s eyes', async (t)
   await page.getByText('This Field is empty').waitFor();
   assert.ok((await page.locator('.command').first().textContent()).includes(`akashik demo --url ${hub.url}`));
   assert.deepEqual(await violations(page), []);
+  const fits = await page.evaluate(() => [...document.querySelectorAll('.command')].every((one) => one.getBoundingClientRect().right <= innerWidth));
+  assert.ok(fits, 'a command is cut off');
   await hub.demo();
   await page.getByText('We open in the Nordics in spring').first().waitFor();
   assert.deepEqual(complaints, []);

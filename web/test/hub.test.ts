@@ -6,6 +6,8 @@ import { Intake } from '../src/hub/intake';
 import { Line, type LineEvents, type Socket } from '../src/hub/line';
 import { between, parse, quantile, scrape } from '../src/hub/prometheus';
 import { Ring } from '../src/hub/ring';
+import { regrouped, rowOf } from '../src/hub/rows';
+import type { Unit } from '../src/hub/types';
 
 describe('cursors', () => {
   it('order as numbers', () => {
@@ -169,5 +171,19 @@ describe('line', () => {
     expect(told).toEqual(['1.0']);
     line.stop();
     vi.useRealTimers();
+  });
+});
+
+describe('a list by status', () => {
+  const it_ = (n: number, status: string): Unit => ({
+    id: `mem-${n}`, type: 'finding', status, content: '', epoch: n, intent: { task_id: null }, source: { agent_id: 'a', session_id: null, timestamp: '' }, confidence: null,
+  }) as unknown as Unit;
+  const wanted = { type: '', status: 'contested', agent: '', task: '', session: '' };
+  const ids = (rows: { id: string }[]): string[] => rows.map((row) => row.id);
+
+  it('lets go of who left the status and takes who came into it, at its place', () => {
+    const rows = [it_(9, 'contested'), it_(5, 'contested'), it_(2, 'contested')].map(rowOf);
+    const changed = new Map([it_(9, 'active'), it_(7, 'contested'), it_(1, 'contested'), it_(6, 'retracted')].map((one) => [one.id, one]));
+    expect(ids(regrouped(rows, changed, wanted))).toEqual(['mem-7', 'mem-5', 'mem-2']);
   });
 });

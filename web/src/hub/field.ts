@@ -106,7 +106,7 @@ export async function ensure(ids: Iterable<string>): Promise<void> {
 
 const CONFLICT_STATUSES = 'detected,resolving,escalated,resolved';
 
-/** One request at a time, and one more where something changed meanwhile. */
+/** One request at a time, and one more where something changed meanwhile; what takes long is asked for less often. */
 function refresher(work: () => Promise<void>, restMs: number): () => void {
   let running = false;
   let again = false;
@@ -114,8 +114,10 @@ function refresher(work: () => Promise<void>, restMs: number): () => void {
     running = true;
     do {
       again = false;
+      const begin = performance.now();
       await work().catch(() => undefined);
-      await new Promise((rest) => setTimeout(rest, restMs));
+      const took = performance.now() - begin;
+      await new Promise((rest) => setTimeout(rest, Math.max(restMs, 8 * took)));
     } while (again);
     running = false;
   };

@@ -78,8 +78,10 @@ export class Line {
     socket.onopen = () => {
       this.attempt = 0;
       this.events.state('live', null);
+      const earlier = [...this.unanswered.values()];
+      // Who has to be there for what is sent again comes first.
       this.events.opened();
-      for (const { text } of this.unanswered.values()) socket.send(text);
+      for (const { text } of earlier) socket.send(text);
     };
     socket.onmessage = (event) => this.hear(String(event.data));
     socket.onclose = () => {

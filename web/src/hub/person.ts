@@ -23,7 +23,9 @@ export const asking = signal<(() => void) | null>(null);
 /** Takes a name: registers it, or takes up again what this role registered before. */
 export async function become(name: string): Promise<void> {
   await register(name);
+  const before = person.value;
   person.value = name;
+  if (before && before !== name) void theLine.ask(before, 'DEREGISTER', { agent_id: before }).catch(() => undefined);
   try {
     localStorage.setItem(KEY, name);
   } catch {

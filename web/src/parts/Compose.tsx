@@ -57,7 +57,7 @@ export function Compose({ about }: { about: Unit | null }): JSX.Element {
             </select></span>
           </label>
         )}
-        <label class="field"><span>What the team should know</span><textarea class="input" name="content" value={content} required dir="auto" onInput={(event) => setContent(event.currentTarget.value)} /></label>
+        <label class="field"><span>What the team should know</span><textarea class="input" autofocus name="content" value={content} required dir="auto" onInput={(event) => setContent(event.currentTarget.value)} /></label>
         <label class="field"><span>Why you record it</span><input class="input" name="purpose" value={purpose} required dir="auto" onInput={(event) => setPurpose(event.currentTarget.value)} /></label>
         <label class="field"><span>How sure you are: {Math.round(score * 100)}%</span><input type="range" min="0" max="1" step="0.05" value={score} onInput={(event) => setScore(Number(event.currentTarget.value))} /></label>
         <label class="field"><span>Why that sure</span><input class="input" name="reason" value={reason} required dir="auto" onInput={(event) => setReason(event.currentTarget.value)} /></label>

@@ -2,7 +2,7 @@
 
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ensure, fetchUnit, unit, unitsTick } from '../hub/field';
+import { ensure, fetchUnit, hear, unit, unitsTick } from '../hub/field';
 import { inWords, look } from '../hub/http';
 import { act, person } from '../hub/person';
 import type { RelationType, Replayed, UnitInFull } from '../hub/types';
@@ -22,10 +22,16 @@ const TIES_FIRST = 12;
 export function UnitPanel({ id }: { id: string }): JSX.Element {
   unitsTick.value;
   const live = unit(id);
-  const asked = useAsked<UnitInFull>(() => fetchUnit(id), [id, live?.status, live?.epoch]);
+  // What newly names this unit changes what stands here, though not the unit.
+  const [named, setNamed] = useState(0);
+  useEffect(() => hear((batch) => {
+    const names = batch.some((one) => one.memory_unit_id === id || one.memory_unit?.relations.some((relation) => relation.target_id === id));
+    if (names) setNamed((old) => old + 1);
+  }), [id]);
+  const asked = useAsked<UnitInFull>(() => fetchUnit(id), [id, live?.status, named]);
   const history = useAsked<Replayed>(
     (signal) => look('replay', { target_type: 'memory_unit', target_id: id, depth: 'detailed' }, undefined, signal),
-    [id, live?.status],
+    [id, live?.status, named],
   );
   const box = useRef<HTMLElement>(null);
   useEffect(() => {

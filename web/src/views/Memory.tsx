@@ -5,7 +5,8 @@ import { lazy, Suspense } from 'preact/compat';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { agents, anew, hear, remember, status, unit, unitsTick } from '../hub/field';
 import { get, inWords, look } from '../hub/http';
-import { type Attuned, MEMORY_TYPES, type MemoryType, type Unit, UNIT_STATUSES, type UnitStatus } from '../hub/types';
+import { regrouped, type Row, rowOf, type Wanted, wants } from '../hub/rows';
+import { type Attuned, MEMORY_TYPES, type Unit, UNIT_STATUSES } from '../hub/types';
 import { Confidence, Empty, Epoch, Line, AgentLink, Problem, Select, StatusMark } from '../parts/bits';
 import { Icon, TypeMark } from '../parts/icons';
 import { useAsked, useMedia } from '../parts/use';
@@ -18,47 +19,6 @@ const Loom = lazy(() => import('../graph/LoomView'));
 
 const PAGE = 200;
 const SOUGHT = 100;
-
-/** A row keeps what it shows, so that a hundred thousand of them are small. */
-export interface Row {
-  id: string;
-  type: MemoryType;
-  status: UnitStatus;
-  archived: boolean;
-  text: string;
-  agent: string;
-  epoch: number;
-  timestamp: string;
-  score: number | null;
-  why: string | null;
-  relevance: number | null;
-}
-
-export function rowOf(it: Unit): Row {
-  return {
-    id: it.id, type: it.type, status: it.status, archived: it.archived ?? false, text: it.content.slice(0, 280),
-    agent: it.source.agent_id, epoch: it.epoch, timestamp: it.source.timestamp,
-    score: it.confidence?.score ?? null, why: null, relevance: null,
-  };
-}
-
-export interface Wanted {
-  type: string;
-  status: string;
-  agent: string;
-  task: string;
-  session: string;
-}
-
-export function wants(wanted: Wanted, it: Unit): boolean {
-  return (
-    (!wanted.type || it.type === wanted.type) &&
-    (wanted.status ? it.status === wanted.status : it.status !== 'draft') &&
-    (!wanted.agent || it.source.agent_id === wanted.agent) &&
-    (!wanted.task || it.intent.task_id === wanted.task) &&
-    (!wanted.session || it.source.session_id === wanted.session)
-  );
-}
 
 interface Listing {
   rows: Row[];
@@ -116,7 +76,8 @@ function useListing(wanted: Wanted): Listing {
       if (old.key !== key) return old;
       const known = new Set(old.rows.slice(0, 2_000).map((row) => row.id));
       const added = fresh.filter((row) => !known.has(row.id));
-      return { ...old, rows: added.length > 0 ? [...added, ...old.rows] : old.rows, fresh: old.fresh + added.length };
+      const rows = added.length > 0 ? [...added, ...old.rows] : old.rows;
+      return { ...old, rows: wanted.status ? regrouped(rows, changed, wanted) : rows, fresh: old.fresh + added.length };
     });
   }), [key]);
 
