@@ -20,7 +20,8 @@ fn pages(stage: &Stage, mut filter: UnitFilter, asker: Option<&str>) -> Vec<Stri
         assert!(units.len() <= filter.limit && (!units.is_empty() || cursor.is_none()));
         all.extend(units);
         let Some(cursor) = cursor else { return all };
-        filter.after = Some(cursor.parse().expect("a cursor"));
+        let place = if filter.newest_first { &mut filter.before } else { &mut filter.after };
+        *place = Some(cursor.parse().expect("a cursor"));
     }
 }
 
