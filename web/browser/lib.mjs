@@ -9,7 +9,7 @@ import { chromium } from 'playwright-core';
 
 export const web = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Nothing waits longer than this. */
-export const PATIENCE = 20_000;
+export const PATIENCE = 45_000;
 
 /** Where a browser is, if there is one. */
 export function browserPath() {
