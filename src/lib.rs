@@ -17,8 +17,8 @@
 //!
 //! Who may use whom: `protocol` ← everyone; `relevance` ← `field`; `field`, `log` ← `hub`; `protocol` ← `mcp`;
 //! `hub`, `protocol`, `mcp` ← `transport`; `protocol` ← `client`; everything ← `cli`. `tests/walls.rs` keeps it so.
-//! (`hub` also holds each Field's relevance index, which is a cache beside the state, and the files of its vectors and
-//! of its snapshot, caches beside the log.)
+//! `web/` is the dashboard, which `build.rs` builds with npm and embeds. (`hub` also holds each Field's relevance index,
+//! which is a cache beside the state, and the files of its vectors and of its snapshot, caches beside the log.)
 //!
 //! # The way of an operation
 //!

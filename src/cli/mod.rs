@@ -8,6 +8,7 @@ mod attune;
 mod bench;
 mod commit;
 mod compact;
+mod demo;
 mod deregister;
 mod detect;
 mod done;
@@ -75,6 +76,8 @@ enum Command {
     Status(status::Status),
     /// Serve MCP over stdin and stdout, for a client that starts its servers itself
     Mcp(mcp::Mcp),
+    /// Play a story into an empty Field, to see it move
+    Demo(demo::Demo),
     /// Measure a running hub
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -101,6 +104,7 @@ pub fn run() -> ExitCode {
         Command::Discard(command) => command.run(Operation::Discard),
         Command::Status(command) => command.run(),
         Command::Mcp(command) => command.run(),
+        Command::Demo(command) => command.run(),
         Command::Bench(command) => command.run(),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

@@ -16,6 +16,10 @@ use crate::protocol::{Conflict, ConflictStatus, Cursor, MemoryType, ShownUnit, U
 pub struct UnitFilter {
     /// Only units committed after this place.
     pub after: Option<Cursor>,
+    /// Only units committed before this place. Beside `after`, or alone with `newest_first`.
+    pub before: Option<Cursor>,
+    /// The newest first, as people look at memory; else in the order of commits.
+    pub newest_first: bool,
     /// Most units, at least 1.
     pub limit: usize,
     /// Only units of this type.
@@ -111,31 +115,19 @@ impl World {
         Some(shown)
     }
 
-    /// `GET /v1/units`: a page in the order of commits, and where to go on (`null` at the end).
+    /// `GET /v1/units`: a page in the order of commits or from the newest back, and where to go on (`null` at the end).
     pub fn units_shown(&self, filter: &UnitFilter, asker: Option<&str>, policy: &Policy) -> Value {
         let asker = asker.and_then(|id| self.agent_no(id));
-        let after = filter.after.unwrap_or_default();
-        let committed = self.timeline.skip(self.committed_before(after.epoch)).into_iter();
-        // Drafts, also discarded ones, stand in no timeline.
-        let mut offstage = match filter.status {
-            Some(UnitStatus::Draft | UnitStatus::Retracted) => {
-                self.offstage.range((after.epoch, 0)..).copied().collect::<Vec<_>>()
-            }
-            _ => Vec::new(),
-        };
-        if !offstage.is_empty() {
-            offstage.extend(committed.clone());
-            offstage.sort_unstable();
-        }
-        let in_order: Box<dyn Iterator<Item = (u64, UnitNo)>> =
-            if offstage.is_empty() { Box::new(committed) } else { Box::new(offstage.into_iter()) };
+        let in_order = self.in_order(filter);
         let cursor_of = |epoch: u64, no: UnitNo| Cursor::new(epoch, self.slot(no).id.number);
         let mut units = Vec::new();
         let (mut bytes, mut last, mut cursor) = (0, None, None);
         for (epoch, no) in in_order {
             let slot = self.slot(no);
-            let is_after = filter.after.is_none() || cursor_of(epoch, no) > after;
-            if !is_after || !self.matches(slot, filter, asker, policy) {
+            let place = cursor_of(epoch, no);
+            let within = filter.after.is_none_or(|after| place > after)
+                && filter.before.is_none_or(|before| place < before);
+            if !within || !self.matches(slot, filter, asker, policy) {
                 continue;
             }
             if units.len() >= filter.limit.max(1) || bytes > PAGE_MAX_BYTES {
@@ -144,10 +136,35 @@ impl World {
                 break;
             }
             bytes += slot.unit.text_bytes();
-            last = Some(cursor_of(epoch, no));
+            last = Some(place);
             units.push(self.unit_json(no));
         }
         json!({ "units": units, "cursor": cursor })
+    }
+
+    /// The units between the filter's places, give or take those of the places' own epochs, in the filter's order.
+    fn in_order(&self, filter: &UnitFilter) -> Box<dyn Iterator<Item = (u64, UnitNo)> + '_> {
+        let from = filter.after.map_or(0, |after| after.epoch);
+        let until = filter.before.map_or(u64::MAX, |before| before.epoch.saturating_add(1));
+        let (first, end) = (self.committed_before(from), self.committed_before(until));
+        let committed = self.timeline.take(end).skip(first.min(end)).into_iter();
+        // Drafts, also discarded ones, stand in no timeline.
+        let mut offstage = match filter.status {
+            Some(UnitStatus::Draft | UnitStatus::Retracted) if from < until => {
+                self.offstage.range((from, 0)..(until, 0)).copied().collect::<Vec<_>>()
+            }
+            _ => Vec::new(),
+        };
+        if !offstage.is_empty() {
+            offstage.extend(committed.clone());
+            offstage.sort_unstable();
+        }
+        match (offstage.is_empty(), filter.newest_first) {
+            (true, false) => Box::new(committed),
+            (true, true) => Box::new(committed.rev()),
+            (false, false) => Box::new(offstage.into_iter()),
+            (false, true) => Box::new(offstage.into_iter().rev()),
+        }
     }
 
     fn matches(&self, slot: &Slot, filter: &UnitFilter, asker: Option<AgentNo>, policy: &Policy) -> bool {

@@ -46,13 +46,14 @@ impl Policy {
     const TOP_LEVEL: u8 = 3;
 
     /// What is served at every level beyond what the levels name.
-    const EXTENSIONS: [&str; 7] = [
+    const EXTENSIONS: [&str; 8] = [
         "retract",
         "commit",
         "discard",
         "idempotent-messages",
         "scope-extensions",
         "explain",
+        "look",
         "attune-as-of-epoch",
     ];
     /// What is served of level 2, from that configured level on.

@@ -37,7 +37,7 @@ use super::{INDEX_NICENESS, StartError, step_back};
 use crate::field::{Message, Policy, World, log_lines};
 use crate::limits::{ACTOR_QUEUE, ACTOR_QUEUE_MAX_BYTES, PAGE_MAX_BYTES, QUEUE_PATIENCE_MS};
 use crate::log::{Log, LogError, LogReader};
-use crate::protocol::{Cursor, Envelope, ErrorCode, Refusal, Timestamp};
+use crate::protocol::{Capabilities, Cursor, Envelope, ErrorCode, Refusal, Timestamp};
 use crate::relevance::{Meaning, embedding};
 
 /// Connections to the log beside those of the read pool's threads.
@@ -252,6 +252,26 @@ impl Field {
     /// What an operator decided about it.
     pub(super) fn policy(&self) -> &Policy {
         &self.frame.policy
+    }
+
+    /// Where reads are computed.
+    pub(super) fn reads(&self) -> &Arc<Reads> {
+        &self.reads
+    }
+
+    /// The relevance index.
+    pub(super) fn index(&self) -> &Arc<SharedIndex> {
+        &self.frame.index
+    }
+
+    /// What embeds messages by a model outside, where one is used.
+    pub(super) fn enricher(&self) -> Option<&Enricher> {
+        self.enricher.as_ref()
+    }
+
+    /// What it tells an agent that registers.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.frame.policy.capabilities
     }
 
     /// What was made durable, in order.

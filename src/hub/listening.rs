@@ -20,16 +20,31 @@ impl Field {
     /// # Errors
     /// `INVALID_MESSAGE` naming `key` when the place is ahead of the Field.
     pub fn stream(&self, listener: Listener, after: Option<Cursor>, key: &str) -> Result<Outbox, Refusal> {
-        // What the Field does by itself is told at once, and shown by no reply yet.
-        let clock = self.clock().max(self.feed().head());
-        if let Some(after) = after
-            && after.epoch > clock
-        {
-            return Err(future_cursor(key, after, clock));
+        if let Some(after) = after {
+            self.check_place(after, key)?;
         }
         let mut outbox = Outbox::new(Arc::clone(self.feed()), None);
-        outbox.attach(listener, after.unwrap_or_else(|| self.feed().now(clock)), true);
+        self.watch(&mut outbox, listener, after);
         Ok(outbox)
+    }
+
+    /// Attaches a listener that lives as long as the outbox, after a place or from now on.
+    pub fn watch(&self, outbox: &mut Outbox, listener: Listener, after: Option<Cursor>) {
+        outbox.attach(listener, after.unwrap_or_else(|| self.feed().now(self.heard())), true);
+    }
+
+    /// Whether a place is one that the Field has come to.
+    ///
+    /// # Errors
+    /// `INVALID_MESSAGE` naming `key` when it is ahead of the Field.
+    pub fn check_place(&self, after: Cursor, key: &str) -> Result<(), Refusal> {
+        let clock = self.heard();
+        if after.epoch > clock { Err(future_cursor(key, after, clock)) } else { Ok(()) }
+    }
+
+    /// What the Field does by itself is told at once, and shown by no reply yet.
+    fn heard(&self) -> u64 {
+        self.clock().max(self.feed().head())
     }
 
     /// Attaches to a connection's outbox what its SUBSCRIBE was answered with. `resumes`: whether it named a place of

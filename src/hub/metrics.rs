@@ -102,6 +102,7 @@ struct Scraped {
     clock: Family<FieldLabels, UnsignedGauge>,
     backlog: Family<FieldLabels, UnsignedGauge>,
     uptime: UnsignedGauge,
+    memory: UnsignedGauge,
 }
 
 /// An open connection, counted until it is dropped.
@@ -147,6 +148,10 @@ impl Metrics {
             Unit::Seconds,
             scraped.uptime.clone(),
         );
+        if resident_bytes().is_some() {
+            let help = "Memory of the hub's process that is resident";
+            registry.register_with_unit("memory", help, Unit::Bytes, scraped.memory.clone());
+        }
         let handles = |name: &str| {
             let labels = FieldLabels { field: name.to_owned() };
             FieldHandles {
@@ -257,6 +262,7 @@ impl Metrics {
             scraped.connections.get_or_create(&DoorLabels { door }).set(count as u64);
         }
         scraped.uptime.set(hub.uptime_ms() / 1_000);
+        scraped.memory.set(resident_bytes().unwrap_or_default());
         self.text()
     }
 
@@ -267,6 +273,13 @@ impl Metrics {
             Err(_) => String::new(),
         }
     }
+}
+
+/// What the process holds in memory, where the system tells.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1_024)
 }
 
 /// The counts of units, from the Field's own status.

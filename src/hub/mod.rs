@@ -11,6 +11,8 @@
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
 //!
+//! What is only looked at (`looks`) needs no operation.
+//!
 //! The way of a notification: what became durable goes into the stream of operations (`feed`), once its replies are
 //! out. Each subscription follows it from its own place (`follower`), wherever it is attached, and those of one reader
 //! take turns (`outbox`); `bells` wake those whom an operation may concern. What is told of an operation is made once
@@ -29,6 +31,7 @@ mod field;
 mod follower;
 mod index;
 mod listening;
+mod looks;
 pub mod metrics;
 mod outbox;
 mod past;

@@ -20,12 +20,14 @@ use super::plans::preview;
 use super::waiting::{Computation, Then};
 use super::{READ_NICENESS, step_back};
 use crate::field::{
-    Audit, Chronicle, Entry, Policy, Query, Read, World, detect, replay, select, show, stands, subscriptions,
-    target,
+    AgentNo, Audit, Chronicle, Embedded, Entry, Policy, Query, Read, World, detect, replay, select, show,
+    stands, subscriptions, target,
 };
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
-use crate::protocol::{AttuneRequest, DetectMode, DetectRequest, ErrorCode, Format, Refusal, UnitId};
+use crate::protocol::{
+    AttuneRequest, DetectMode, DetectRequest, ErrorCode, Format, Refusal, ReplayRequest, UnitId,
+};
 use crate::relevance::{Reader, Tokens};
 
 /// Computes reads of one Field.
@@ -47,6 +49,22 @@ pub(super) struct Reads {
     detector: Arc<Detector>,
     /// For scans.
     scanner: Arc<Scanner>,
+}
+
+/// What is asked without being an operation: nothing is stamped, noted or remembered.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// What an ATTUNE would bring.
+    Attune {
+        /// Through whose eyes; nobody's in particular: `None`.
+        asker: Option<AgentNo>,
+        request: Box<AttuneRequest>,
+        embedded: Embedded,
+        /// The epoch it would have.
+        epoch: u64,
+    },
+    /// A timeline as everybody may see it.
+    Replay(ReplayRequest),
 }
 
 /// A read that was begun; finished when this is dropped.
@@ -219,6 +237,42 @@ impl Reads {
         }
     }
 
+    /// Computes a look at a durable world on the pool; nothing where too many reads are open already, or where this one
+    /// failed.
+    pub async fn look(
+        self: &Arc<Self>,
+        look: Look,
+        world: World,
+        index: Arc<SharedIndex>,
+    ) -> Option<Result<Payload, Refusal>> {
+        let begun = self.begin()?;
+        let (to, outcome) = oneshot::channel();
+        let reads = Arc::clone(self);
+        self.pool.spawn(move || {
+            let _begun = begun;
+            if !to.is_closed() {
+                let _ = to.send(reads.compute_look(&look, &world, &index));
+            }
+        });
+        outcome.await.ok()
+    }
+
+    fn compute_look(&self, look: &Look, world: &World, index: &SharedIndex) -> Result<Payload, Refusal> {
+        let policy = &*self.policy;
+        match look {
+            Look::Attune { asker, request, embedded, epoch } => {
+                let selection = index
+                    .with(world, |index| select(world, index, policy, *epoch, *asker, request, embedded));
+                payload(&show(world, &self.tokens, *epoch, request, selection))
+            }
+            Look::Replay(request) => self
+                .with_reader(|reader| Ok(replay(world, &mut FromLog(reader), policy, None, request)))
+                .map_err(|error| unreadable(&error))
+                .flatten()
+                .and_then(|answer| payload(&answer)),
+        }
+    }
+
     /// The response, and which units an ATTUNE showed.
     fn compute(
         &self,
@@ -234,7 +288,7 @@ impl Reads {
                 }
                 // Only the choice needs the index; the writing is done without holding it.
                 let selection = index.with(world, |index| {
-                    select(world, index, policy, read.epoch, read.asker, request, &read.embedded)
+                    select(world, index, policy, read.epoch, Some(read.asker), request, &read.embedded)
                 });
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 return (payload(&answer), Some(answer.ids()));
@@ -250,7 +304,7 @@ impl Reads {
             Query::Replay(request) => self
                 .with_reader(|reader| {
                     let mut chronicle = FromLog(reader);
-                    Ok(replay(world, &mut chronicle, policy, read.asker, request))
+                    Ok(replay(world, &mut chronicle, policy, Some(read.asker), request))
                 })
                 .map_err(|error| unreadable(&error))
                 .flatten()
@@ -278,7 +332,7 @@ impl Reads {
         };
         // Ages count from that epoch; the answer's own epoch is the operation's.
         let selection = then.index.with(&then.world, |index| {
-            select(&then.world, index, &self.policy, epoch, read.asker, request, &read.embedded)
+            select(&then.world, index, &self.policy, epoch, Some(read.asker), request, &read.embedded)
         });
         let answer = show(&then.world, &self.tokens, read.epoch, request, selection);
         (payload(&answer), Some(answer.ids()))

@@ -38,7 +38,7 @@ const POLL_WAIT_MS: u64 = 25_000;
 
 /// Under which name a listener without a subscription in the Field is told.
 const STREAM: &str = "stream";
-const OBSERVER: &str = "observer";
+pub const OBSERVER: &str = "observer";
 
 /// Answers `GET /v1/events`.
 ///
@@ -99,15 +99,36 @@ fn listener(field: &Field, query: &Query, identity: &Identity) -> Result<Listene
             let subscription = wish.applied(STREAM.into(), None).ok_or_else(no_events)?;
             field.listener(&agent, subscription).ok_or_else(|| not_here(&agent))
         }
-        (None, None, true) => {
-            let mut wish = Wish::from_texts(|key| query.text(key))?;
-            wish.events.get_or_insert_with(|| EventName::ALL.to_vec());
-            let subscription = wish.applied(OBSERVER.into(), None).ok_or_else(no_events)?;
-            Ok(Listener::observer(Arc::new(subscription)))
-        }
+        (None, None, true) => observing(query),
         (None, None, false) => Err(who("Nothing says who listens.")),
         _ => Err(who("More than one of subscription_id, agent_id and observer is given.")),
     }
+}
+
+/// Nobody in particular: is told of everyone's doings.
+fn observing(query: &Query) -> Result<Listener, Refusal> {
+    let mut wish = Wish::from_texts(|key| query.text(key))?;
+    wish.events.get_or_insert_with(|| EventName::ALL.to_vec());
+    let subscription = wish.applied(OBSERVER.into(), None).ok_or_else(no_events)?;
+    Ok(Listener::observer(Arc::new(subscription)))
+}
+
+/// What `GET /v1/ws?observer=true` is told beside replies, and from which place on: the same as a stream of the same
+/// query, as pushes with the subscription id `observer` and an empty agent id (Extension). So a browser watches and acts
+/// over one connection.
+///
+/// # Errors
+/// `INVALID_MESSAGE` naming the key; a place ahead of the Field included.
+pub fn watched(field: &Field, query: &Query) -> Result<Option<(Listener, Option<Cursor>)>, Refusal> {
+    if !flag(query, "observer")? {
+        return Ok(None);
+    }
+    let listener = observing(query)?;
+    let after = query.text("after")?.map(|text| read_cursor("after", &text)).transpose()?;
+    if let Some(after) = after {
+        field.check_place(after, "after")?;
+    }
+    Ok(Some((listener, after)))
 }
 
 /// The place after which to go on, and the key that says so.

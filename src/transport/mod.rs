@@ -3,7 +3,9 @@
 //! Doors are thin (law 8): they read, call the hub and print. In reading order: [`serve`] accepts
 //! connections; `connection` speaks HTTP on one and hands it over to `ws` after a handshake; `routes` takes a
 //! request apart and says which endpoint it is for (`paths`); `rest` are the operations, `queries` the GET
-//! endpoints, `events` the streams and polls, `mcp` the sessions of language models' clients; `description` what all of these take and give; `guard` says who may come in; `reply` is the one table from refusals to statuses.
+//! endpoints, `events` the streams and polls, `mcp` the sessions of language models' clients; `dashboard` is the page
+//! for browsers; `description` what all of these take and give; `guard` says who may come in; `reply` is the one table
+//! from refusals to statuses.
 //!
 //! A connection is one task from its first byte to its last, WebSocket included. [`serve`] owns all of these
 //! tasks and has seen each of them end when it returns.
@@ -11,6 +13,7 @@
 mod answers;
 mod body;
 mod connection;
+mod dashboard;
 mod description;
 mod events;
 mod farewell;

@@ -12,6 +12,8 @@ use crate::protocol::{Operation, Refusal};
 pub enum Endpoint {
     /// `GET /`
     Root,
+    /// `GET /assets/{name}`, a file of the dashboard
+    Asset(String),
     /// `GET /healthz`
     Health,
     /// `GET /readyz`
@@ -24,6 +26,10 @@ pub enum Endpoint {
     Messages,
     /// `GET /v1/field/status`
     Status,
+    /// `GET /v1/field/capabilities`
+    Capabilities,
+    /// `POST /v1/look/{operation}`
+    Look(Operation),
     /// `GET /v1/agents`
     Agents,
     /// `GET /v1/conflicts`
@@ -63,10 +69,12 @@ pub const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 /// The endpoints, as `GET /` lists them.
-pub const LISTED: [&str; 16] = [
+pub const LISTED: [&str; 18] = [
     "POST /v1/{operation}",
     "POST /v1/messages",
+    "POST /v1/look/{attune|replay}",
     "GET /v1/field/status",
+    "GET /v1/field/capabilities",
     "GET /v1/agents",
     "GET /v1/conflicts",
     "GET /v1/units",
@@ -86,7 +94,7 @@ impl Endpoint {
     /// The operation that the path itself names.
     pub fn operation(&self) -> Option<Operation> {
         match self {
-            Self::Operation(operation) => Some(*operation),
+            Self::Operation(operation) | Self::Look(operation) => Some(*operation),
             _ => None,
         }
     }
@@ -94,7 +102,7 @@ impl Endpoint {
     /// The methods it serves, as `Allow` prints them.
     pub fn allowed(&self) -> &'static str {
         match self {
-            Self::Operation(_) | Self::Messages => "POST",
+            Self::Operation(_) | Self::Messages | Self::Look(_) => "POST",
             Self::Events | Self::WebSocket => "GET",
             Self::Mcp => "GET, POST, DELETE",
             _ => "GET, HEAD",
@@ -127,6 +135,7 @@ impl Target {
         let segments = rest.split('/').map(segment).collect::<Option<Vec<_>>>()?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
+            ["assets", name] => hub(Endpoint::Asset((*name).to_owned())),
             ["healthz"] => hub(Endpoint::Health),
             ["readyz"] => hub(Endpoint::Ready),
             ["metrics"] => hub(Endpoint::Metrics),
@@ -145,6 +154,9 @@ fn field_endpoint(segments: &[&str]) -> Option<Endpoint> {
     Some(match segments {
         ["messages"] => Endpoint::Messages,
         ["field", "status"] => Endpoint::Status,
+        ["field", "capabilities"] => Endpoint::Capabilities,
+        ["look", "attune"] => Endpoint::Look(Operation::Attune),
+        ["look", "replay"] => Endpoint::Look(Operation::Replay),
         ["agents"] => Endpoint::Agents,
         ["conflicts"] => Endpoint::Conflicts,
         ["units"] => Endpoint::Units,
@@ -263,6 +275,8 @@ mod tests {
         assert_eq!(at("/v1/units/mem-4.1"), Some((None, Endpoint::Unit("mem-4.1".into()))));
         assert_eq!(at("/v1/units/mem%2D4"), Some((None, Endpoint::Unit("mem-4".into()))));
         assert_eq!(at("/v1/fields/x/field/status"), Some((Some("x".into()), Endpoint::Status)));
+        assert_eq!(at("/v1/look/replay"), Some((None, Endpoint::Look(Operation::Replay))));
+        assert_eq!(at("/v1/look/record"), None);
         assert_eq!(at("/v1/events"), Some((None, Endpoint::Events)));
         assert_eq!(at("/v1/schema/record.json"), Some((None, Endpoint::Schema("record".into()))));
         assert_eq!(at("/mcp"), Some((None, Endpoint::Mcp)));

@@ -85,6 +85,11 @@ pub async fn figures(hub: &Hub, field: &Field) -> Result<Map<String, Value>, Ref
     Ok(status)
 }
 
+/// `GET /v1/field/capabilities`: what REGISTER tells, without registering.
+pub fn capabilities(field: &Field) -> Response {
+    reply::value(StatusCode::OK, field.capabilities())
+}
+
 /// `GET /v1/agents`.
 pub async fn agents(field: &Field) -> Result<Response, Fault> {
     list(field, |view| view.agents()).await
@@ -133,7 +138,7 @@ pub fn no_unit(id: &str) -> Refusal {
     refusal.with("memory_unit_id", json!(said))
 }
 
-/// `GET /v1/units?after=&limit=&type=&status=&agent=&task=&session=`.
+/// `GET /v1/units?after=&before=&order=&limit=&type=&status=&agent=&task=&session=`.
 pub async fn units(
     field: &Field,
     query: &Query,
@@ -144,6 +149,8 @@ pub async fn units(
     let asker = asker(headers, identity)?;
     let filter = UnitFilter {
         after: after(query)?,
+        before: place(query, "before")?,
+        newest_first: query.value("order", || one_of("oldest, newest"), newest_first)?.unwrap_or(false),
         limit: limit(query)?,
         kind: query.value("type", || one_of(&MemoryType::names()), MemoryType::from_name)?,
         status: query.value("status", || one_of(&UnitStatus::names()), UnitStatus::from_name)?,
@@ -157,6 +164,14 @@ pub async fn units(
     match tokio::task::spawn_blocking(print).await {
         Ok(Ok(text)) => Ok(reply::typed(StatusCode::OK, reply::JSON, room.hold(text))),
         _ => Err(not_shown().into()),
+    }
+}
+
+fn newest_first(name: &str) -> Option<bool> {
+    match name {
+        "oldest" => Some(false),
+        "newest" => Some(true),
+        _ => None,
     }
 }
 
@@ -177,7 +192,11 @@ pub async fn log(field: &Field, query: &Query, answers: &Answers) -> Result<Resp
 }
 
 fn after(query: &Query) -> Result<Option<Cursor>, Refusal> {
-    query.value("after", || "a cursor, such as 42.0".into(), |text| text.parse().ok())
+    place(query, "after")
+}
+
+fn place(query: &Query, key: &str) -> Result<Option<Cursor>, Refusal> {
+    query.value(key, || "a cursor, such as 42.0".into(), |text| text.parse().ok())
 }
 
 /// How many things a page may have.

@@ -10,6 +10,7 @@ use serde::de::{Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::body::{Upload, check_type};
+use super::events::OBSERVER;
 use super::guard::Identity;
 use super::reply::{self, Fault, Response};
 use super::urls::Base;
@@ -53,6 +54,31 @@ pub async fn operate(
     }
     hub.metrics().answered_http(since.elapsed());
     Ok(reply::answer(operation, answer))
+}
+
+/// Answers `POST /v1/look/{operation}`: the bare payload in, what the operation would answer out (Extension). The header
+/// `Akashik-Agent` names through whose eyes, if through any agent's. Whoever looks sees no drafts by it, so that it needs
+/// no leave to speak for that agent.
+///
+/// # Errors
+/// What is wrong with the request before the Field sees it; the Field's own no is a response.
+pub async fn look(
+    hub: &Hub,
+    field: &Field,
+    operation: Operation,
+    headers: &HeaderMap,
+    upload: &mut Upload,
+) -> Result<Response, Fault> {
+    check_type(headers)?;
+    field.serves(operation)?;
+    let body = upload.read(hub.config().limits.message_bytes).await?;
+    let payload: &RawValue = serde_json::from_slice(&body).map_err(|error| {
+        Refusal::invalid("payload", format!("The body is not valid JSON: {error}."), "Send one JSON object.")
+    })?;
+    let eyes = agent(headers)?;
+    let agent_id = Cow::Borrowed(eyes.unwrap_or(OBSERVER));
+    let envelope = Envelope { id: "look".into(), operation, agent_id, session_id: None, epoch: 0, payload };
+    Ok(reply::answer(operation, field.look(field.read(&envelope), eyes).await))
 }
 
 /// The envelope, in whichever of its two forms it came.

@@ -22,10 +22,10 @@ use super::mcp::{self, Mcp};
 use super::paths::{Endpoint, Query, Target};
 use super::reply::{self, Fault, Response};
 use super::urls::Base;
-use super::{description, events, handshake, queries, rest};
-use crate::hub::{Field, Hub};
+use super::{dashboard, description, events, handshake, queries, rest};
+use crate::hub::{Field, Hub, Listener};
 use crate::limits::COMPRESS_MIN_BYTES;
-use crate::protocol::{ErrorCode, Refusal};
+use crate::protocol::{Cursor, ErrorCode, Refusal};
 
 /// What all connections share.
 pub struct Doors {
@@ -60,6 +60,8 @@ pub struct Agreed {
     pub identity: Identity,
     /// How the hub was addressed.
     pub base: Base,
+    /// What an observer is told over it, from which place on.
+    pub watched: Option<(Listener, Option<Cursor>)>,
 }
 
 /// The place of one agreement.
@@ -207,7 +209,8 @@ async fn dispatch(
         return Err(reply::wrong_method(endpoint.allowed()));
     }
     match endpoint {
-        Endpoint::Root => return Ok(queries::root()),
+        Endpoint::Root => return Ok(dashboard::root(headers)),
+        Endpoint::Asset(name) => return dashboard::asset(name, headers),
         Endpoint::Health => return Ok(queries::health()),
         Endpoint::Ready => return queries::ready(hub).await,
         Endpoint::Description => return Ok(description::whole(hub)),
@@ -220,7 +223,7 @@ async fn dispatch(
     }
     let changes = matches!(endpoint, Endpoint::Operation(_) | Endpoint::Messages);
     let stays = matches!(endpoint, Endpoint::WebSocket | Endpoint::Events | Endpoint::Mcp);
-    if changes || stays {
+    if changes || stays || matches!(endpoint, Endpoint::Look(_)) {
         guard.check_origin(headers)?;
     }
     let identity = guard.identify(headers)?;
@@ -228,6 +231,8 @@ async fn dispatch(
     let base = || Base::new(headers, guard.port(), hub, field);
     match endpoint {
         Endpoint::Status => queries::status(hub, field).await,
+        Endpoint::Capabilities => Ok(queries::capabilities(field)),
+        Endpoint::Look(operation) => rest::look(hub, field, *operation, headers, upload).await,
         Endpoint::Agents => queries::agents(field).await,
         Endpoint::Conflicts => queries::conflicts(field, &call.query).await,
         Endpoint::Unit(id) => queries::unit(field, id, headers, &identity).await,
@@ -235,9 +240,11 @@ async fn dispatch(
         Endpoint::Log => queries::log(field, &call.query, &doors.answers).await,
         Endpoint::Events => events::events(doors, field, &call.query, headers, &identity).await,
         Endpoint::WebSocket => {
+            let watched = events::watched(field, &call.query)?;
             let answer = handshake::accept(arrival.version, headers)?;
             let upgrade = call.upgrade.clone().ok_or_else(handshake::not_upgradable)?;
-            arrival.takeover.put(Agreed { upgrade, field: field.name().to_owned(), identity, base: base() });
+            let field = field.name().to_owned();
+            arrival.takeover.put(Agreed { upgrade, field, identity, base: base(), watched });
             Ok(answer)
         }
         Endpoint::Mcp => {

@@ -29,10 +29,10 @@ use super::routes::Agreed;
 use super::urls::Base;
 use super::vigil::{Metered, Pulse, Verdict, Vigil};
 use crate::config::Config;
-use crate::hub::{Answer, ConnectionId, Door, Field, Hub, LiveSession, Outbox, Pending, Push};
+use crate::hub::{Answer, ConnectionId, Door, Field, Hub, Listener, LiveSession, Outbox, Pending, Push};
 use crate::limits;
 use crate::protocol::{
-    Envelope, ErrorCode, FaultyEnvelope, Operation, PROTOCOL, Refusal, ReplyEnvelope, VERSION,
+    Cursor, Envelope, ErrorCode, FaultyEnvelope, Operation, PROTOCOL, Refusal, ReplyEnvelope, VERSION,
 };
 
 /// A connection that has become a WebSocket.
@@ -64,6 +64,7 @@ pub async fn converse(hub: &Arc<Hub>, agreed: &Agreed, tcp: Metered<TcpStream>, 
         identity: &agreed.identity,
         base: &agreed.base,
         connection: presence.id(),
+        watched: agreed.watched.as_ref(),
         pulse: &pulse,
         ping: Notify::new(),
         reads: Arc::new(Semaphore::new(limits::READS_IN_FLIGHT_MAX)),
@@ -208,6 +209,8 @@ struct Talk<'a> {
     identity: &'a Identity,
     base: &'a Base,
     connection: ConnectionId,
+    /// What an observer is told over it.
+    watched: Option<&'a (Listener, Option<Cursor>)>,
     pulse: &'a Pulse,
     ping: Notify,
     /// Leave for reads to be in flight.
@@ -317,6 +320,9 @@ impl Talk<'_> {
         mut queue: mpsc::Receiver<Box<Place>>,
     ) -> Result<(), Ending> {
         let mut outbox = self.field.outbox(self.connection);
+        if let Some((listener, after)) = self.watched {
+            self.field.watch(&mut outbox, listener.clone(), *after);
+        }
         loop {
             let Some(place) = self.meanwhile(&mut sink, &mut outbox, queue.recv()).await? else { break };
             // Boxed, so that a connection that waits does not keep room for it.

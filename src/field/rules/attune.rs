@@ -19,16 +19,17 @@ pub struct Selection {
     pub(super) unembedded: Option<Box<str>>,
 }
 
-/// Chooses the units for an ATTUNE of `asker` at `epoch` from a view of the world. The index holds the committed
-/// units in the order of the timeline, at least those of that view. Drafts are in no shared index, or their words
-/// would weigh in the scores of others: those that the asker may see are judged by themselves. `embedded` is what became
-/// of the need at a model outside, where that makes the units' directions; drafts have none then.
+/// Chooses the units for an ATTUNE of `asker` (nobody in particular: `None`) at `epoch` from a view of the world. The
+/// index holds the committed units in the order of the timeline, at least those of that view. Drafts are in no shared
+/// index, or their words would weigh in the scores of others: those that the asker may see are judged by themselves.
+/// `embedded` is what became of the need at a model outside, where that makes the units' directions; drafts have none
+/// then.
 pub fn select(
     world: &World,
     index: &Index,
     policy: &Policy,
     epoch: u64,
-    asker: AgentNo,
+    asker: Option<AgentNo>,
     request: &AttuneRequest,
     embedded: &Embedded,
 ) -> Selection {
@@ -92,7 +93,7 @@ pub fn document_of(unit: &Unit) -> Document<'_> {
 struct Choice<'a> {
     world: &'a World,
     policy: &'a Policy,
-    asker: AgentNo,
+    asker: Option<AgentNo>,
     request: &'a AttuneRequest,
     task: Option<ActiveTask>,
 }
@@ -102,7 +103,7 @@ impl<'a> Choice<'a> {
     fn need(&self, epoch: u64) -> Need<'a> {
         let AttuneRequest { scope, context_hint, .. } = self.request;
         let extended = &scope.extended;
-        let registered = &self.world.agent(self.asker).agent.interests;
+        let registered = self.asker.map_or(&[][..], |asker| &self.world.agent(asker).agent.interests);
         // What the scope says of now replaces what REGISTER said of always.
         let interests = if extended.interests.is_empty() { registered } else { &extended.interests };
         Need {
@@ -189,7 +190,7 @@ impl<'a> Choice<'a> {
     fn wants(&self, slot: &Slot) -> bool {
         let scope = &self.request.scope;
         let layers = &scope.extended.temporal_layers;
-        let own = slot.author == self.asker;
+        let own = self.asker == Some(slot.author);
         let wanted = match slot.status {
             UnitStatus::Draft => (own && scope.include_drafts) || (!own && self.policy.shared_drafts),
             status => status.is_live() && (!own || scope.include_own),
@@ -199,7 +200,7 @@ impl<'a> Choice<'a> {
             && (scope.types.is_empty() || scope.types.contains(&slot.kind))
             && (layers.is_empty() || layers.contains(&TemporalLayer::of(slot.kind)))
             && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
-            && may_see(slot, Some(self.asker), self.policy)
+            && may_see(slot, self.asker, self.policy)
     }
 }
 
@@ -237,11 +238,12 @@ impl Pool for Choice<'_> {
         let live = UnitStatus::ALL.iter().filter(|status| status.is_live());
         let live: u64 = live.map(|status| world.count(*status)).sum();
         let scope = &self.request.scope;
-        let own = if scope.include_own { 0 } else { world.live_by_author[self.asker as usize] };
-        let put_away = match (scope.include_archived, scope.include_own) {
+        let left_out = self.asker.filter(|_| !scope.include_own);
+        let own = left_out.map_or(0, |asker| world.live_by_author[asker as usize]);
+        let put_away = match (scope.include_archived, left_out) {
             (true, _) => 0,
-            (false, true) => world.archived_live(None),
-            (false, false) => world.archived_live(None) - world.archived_live(Some(self.asker)),
+            (false, None) => world.archived_live(None),
+            (false, Some(asker)) => world.archived_live(None) - world.archived_live(Some(asker)),
         };
         usize::try_from(live - u64::from(own) - put_away).unwrap_or(usize::MAX)
     }

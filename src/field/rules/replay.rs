@@ -30,7 +30,7 @@ pub trait Chronicle {
     fn entry(&mut self, epoch: u64) -> Result<Option<Entry>, String>;
 }
 
-/// Reconstructs the timeline of what a request names, as `asker` may see it.
+/// Reconstructs the timeline of what a request names, as `asker` (nobody in particular: `None`) may see it.
 ///
 /// # Errors
 /// `UNIT_NOT_FOUND` for a target of any type that does not exist, or not yet, or not for this asker;
@@ -39,7 +39,7 @@ pub fn replay(
     world: &World,
     chronicle: &mut dyn Chronicle,
     policy: &Policy,
-    asker: AgentNo,
+    asker: Option<AgentNo>,
     request: &ReplayRequest,
 ) -> Result<Replayed, Refusal> {
     let as_of = request.as_of_epoch.unwrap_or(u64::MAX);
@@ -169,7 +169,7 @@ struct Walk<'a> {
     world: &'a World,
     chronicle: &'a mut dyn Chronicle,
     policy: &'a Policy,
-    asker: AgentNo,
+    asker: Option<AgentNo>,
     as_of: u64,
     depth: ReplayDepth,
     /// How many of the events told so far the depth lists.
@@ -462,7 +462,7 @@ impl Walk<'_> {
 
     /// Whether the asker may see a unit, at the moment that is replayed: a unit is everyone's from its commit.
     fn shows(&self, slot: &Slot) -> bool {
-        let own = slot.author == self.asker;
+        let own = self.asker == Some(slot.author);
         let committed = slot.mode == Mode::Committed;
         let public = committed && slot.epoch <= self.as_of;
         // What is committed by now was a draft like any other before.

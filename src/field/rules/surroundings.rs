@@ -57,12 +57,12 @@ impl ActiveTask {
 }
 
 /// The places of the units that make an asker's context: those of its task, and those it wrote lately.
-pub fn context(world: &World, asker: AgentNo, task: Option<&ActiveTask>) -> Vec<u32> {
+pub fn context(world: &World, asker: Option<AgentNo>, task: Option<&ActiveTask>) -> Vec<u32> {
     let of_task = task.into_iter().flat_map(|task| task.units.iter().copied());
     let lately = world.timeline.iter().rev().take(CONTEXT_SOUGHT_MAX).map(|(_, no)| *no);
     let own = |no: &UnitNo| {
         let slot = world.slot(*no);
-        slot.author == asker && slot.status.is_live() && !slot.purged
+        asker == Some(slot.author) && slot.status.is_live() && !slot.purged
     };
     let own = lately.filter(own).take(CONTEXT_UNITS_MAX);
     of_task.chain(own).filter_map(|no| world.slot(no).place).collect()

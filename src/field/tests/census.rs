@@ -20,7 +20,8 @@ fn pages(stage: &Stage, mut filter: UnitFilter, asker: Option<&str>) -> Vec<Stri
         assert!(units.len() <= filter.limit && (!units.is_empty() || cursor.is_none()));
         all.extend(units);
         let Some(cursor) = cursor else { return all };
-        filter.after = Some(cursor.parse().expect("a cursor"));
+        let place = if filter.newest_first { &mut filter.before } else { &mut filter.after };
+        *place = Some(cursor.parse().expect("a cursor"));
     }
 }
 
@@ -99,7 +100,9 @@ proptest! {
             prop_assert!(cursor.is_none());
             let epochs: Vec<_> = expected.iter().map(|unit| stage.slot(unit).epoch).collect();
             prop_assert!(epochs.is_sorted_by(|a, b| a < b));
-            prop_assert_eq!(pages(&stage, filter, asker), expected);
+            prop_assert_eq!(pages(&stage, filter.clone(), asker), expected.clone());
+            let backwards = UnitFilter { newest_first: true, ..filter };
+            prop_assert_eq!(pages(&stage, backwards, asker), expected.into_iter().rev().collect::<Vec<_>>());
         }
     }
 }

@@ -232,8 +232,15 @@ impl Stage {
         let world = &self.state.world;
         match &read.query {
             Query::Attune(request) => {
-                let selection =
-                    select(world, &self.index, &self.policy, read.epoch, read.asker, request, &read.embedded);
+                let selection = select(
+                    world,
+                    &self.index,
+                    &self.policy,
+                    read.epoch,
+                    Some(read.asker),
+                    request,
+                    &read.embedded,
+                );
                 let answer = show(world, &self.tokens, read.epoch, request, selection);
                 let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
@@ -260,7 +267,7 @@ impl Stage {
             Query::Subscriptions => Ok(serde_json::to_value(subscriptions(world, read.asker)).unwrap()),
             Query::Replay(request) => {
                 let mut chronicle = Kept(&self.kept);
-                replay(world, &mut chronicle, &self.policy, read.asker, request)
+                replay(world, &mut chronicle, &self.policy, Some(read.asker), request)
                     .map(|answer| serde_json::to_value(answer).unwrap())
             }
         }

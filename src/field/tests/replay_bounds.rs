@@ -253,7 +253,7 @@ proptest! {
                     target_type, target_id: target_id.as_str().into(), depth: ReplayDepth::FullTrace, as_of_epoch,
                 };
                 let told = |world: &World, as_of| {
-                    replay(world, &mut Kept(&stage.kept), &stage.policy, asker, &request(as_of))
+                    replay(world, &mut Kept(&stage.kept), &stage.policy, Some(asker), &request(as_of))
                         .map_err(|refusal| refusal.code)
                 };
                 prop_assert_eq!(told(&now, Some(at)), told(&then, None), "{} by {}", &target_id, asker);

@@ -36,7 +36,8 @@ fn sent(stage: &mut Stage, payload: Value) -> Sent {
     let Ok(Request::Attune(request)) = request else { panic!("a good request") };
     let world = &stage.state.world;
     let (epoch, asker) = (stage.state.clock + 1, world.agent_no("bob").expect("bob"));
-    let selection = select(world, &stage.index, &stage.policy, epoch, asker, &request, &Embedded::Unasked);
+    let selection =
+        select(world, &stage.index, &stage.policy, epoch, Some(asker), &request, &Embedded::Unasked);
     let answer = show(world, &stage.tokens, epoch, &request, selection);
     assert_eq!(
         answer.ids().len(),

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import type { Conflict, UnitInFull } from '../src/hub/types';
+import { clash } from '../src/words/clash';
+import { bytes, compact, milliseconds } from '../src/words/figures';
+import { matcher } from '../src/words/filter';
+import { foresee } from '../src/words/foresee';
+import { hueOf, initials, RELATIONS, weightOf } from '../src/words/names';
+import { clamp, oneLine, shown } from '../src/words/text';
+
+const own = (pieces: { text: string; own: boolean }[]): string[] => pieces.filter((piece) => piece.own).map((piece) => piece.text);
+const whole = (pieces: { text: string }[]): string => pieces.map((piece) => piece.text).join('');
+
+describe('clash', () => {
+  it('marks what the other side does not say', () => {
+    const [a, b] = clash('The market grows at 23% a year.', 'The market grows at 14% a year only.');
+    expect(own(a)).toEqual(['23%']);
+    expect(own(b)).toEqual(['14%', 'only.']);
+  });
+
+  it('loses no character', () => {
+    for (const [a, b] of [['', ''], ['  a  b ', 'a'], ['x', ''], ['שלום עולם', 'hello שלום'], ['a\n\nb', 'a b c']] as const) {
+      const [left, right] = clash(a, b);
+      expect([whole(left), whole(right)]).toEqual([a.trim() === '' ? '' : a, b.trim() === '' ? '' : b]);
+    }
+  });
+
+  it('marks nothing where next to nothing is said alike', () => {
+    const [a, b] = clash('one two three four five six', 'seven eight nine ten eleven twelve');
+    expect([own(a), own(b)]).toEqual([[], []]);
+  });
+
+  it('is quick with the longest texts', () => {
+    const text = Array.from({ length: 60_000 }, (_, at) => `w${at % 97}`).join(' ');
+    expect(whole(clash(text, `${text} end`)[0])).toBe(text);
+  });
+});
+
+describe('text from outside', () => {
+  it('shows signs that would turn or hide what follows', () => {
+    expect(shown('a\u202Eb\u2066c\u0000')).toBe('a\u2423b\u2423c\u2400');
+    expect(shown('line\nbreak\ttab é 👩‍👩‍👧 שלום')).toBe('line\nbreak\ttab é 👩‍👩‍👧 שלום');
+  });
+
+  it('cuts between characters', () => {
+    expect(oneLine('👍👍👍', 2)).toBe('👍👍…');
+    expect(oneLine(' a \n b ', 10)).toBe('a b');
+    const { head, more } = clamp(`${'x'.repeat(1_199)}👍${'y'.repeat(1_000)}`);
+    expect(head.endsWith('x')).toBe(true);
+    expect(head.length + more).toBe(2_201);
+  });
+
+  it('looks at no more of a long text than it shows', () => {
+    expect(oneLine(' '.repeat(200_000), 10)).toBe('…');
+    expect([...oneLine('a'.repeat(1_000_000), 100)].length).toBe(101);
+  });
+});
+
+describe('names', () => {
+  it('tells nine relations apart by colour and by stroke', () => {
+    const looks = Object.values(RELATIONS);
+    expect(looks.length).toBe(9);
+    for (const key of ['light', 'dark', 'out', 'in'] as const) expect(new Set(looks.map((look) => look[key])).size).toBe(9);
+    expect(new Set(looks.map((look) => `${look.line}${look.dash}${look.arrow}`)).size).toBe(9);
+  });
+
+  it('gives each name one hue and letters', () => {
+    expect(hueOf('ada')).toBe(hueOf('ada'));
+    expect([initials('researcher-01'), initials('ada'), initials('👍'), initials('')]).toEqual(['R1', 'A', '?', '?']);
+  });
+
+  it('weighs what asks for a person', () => {
+    expect(['conflict.detected', 'conflict.escalated', 'memory.contested'].map(weightOf)).toEqual(['clash', 'clash', 'clash']);
+    expect([weightOf('conflict.resolved'), weightOf('memory.recorded'), weightOf('agent.left')]).toEqual(['good', 'plain', 'quiet']);
+  });
+});
+
+describe('figures', () => {
+  it('are short', () => {
+    expect([compact(0), compact(1.25), compact(12_345), compact(3_200_000)]).toEqual(['0', '1.3', '12.3k', '3.2M']);
+    expect([bytes(512), bytes(1_536), bytes(3 * 1_048_576)]).toEqual(['512 B', '1.5 KiB', '3 MiB']);
+    expect([milliseconds(0.00036), milliseconds(0.041), milliseconds(Number.NaN)]).toEqual(['0.36 ms', '41 ms', '–']);
+  });
+});
+
+describe('filter', () => {
+  const event = { event: 'memory.recorded', agent_id: 'ada', task_id: 't-1', summary: 'ada recorded', memory_unit_id: 'mem-3', conflict_id: null } as never;
+  const none = { text: '', agent: '', type: '', task: '', session: '', kind: '' };
+  it('takes what matches all that was asked', () => {
+    expect(matcher(none)(event)).toBe(true);
+    expect(matcher({ ...none, text: 'MEM-3', agent: 'ada', task: 't-1', kind: 'memory' })(event)).toBe(true);
+    expect(matcher({ ...none, text: 'recorded task:t-1 agent:ada' })(event)).toBe(true);
+    expect(matcher({ ...none, text: 'task:t-2' })(event)).toBe(false);
+    for (const change of [{ text: 'xyz' }, { agent: 'ben' }, { task: 't' }, { kind: 'conflict' }, { type: 'finding' }, { session: 's' }]) {
+      expect(matcher({ ...none, ...change })(event)).toBe(false);
+    }
+  });
+});
+
+describe('foresee', () => {
+  const side = (id: string, epoch: number, score: number | null, supports = 0): UnitInFull => ({
+    id, epoch, confidence: score === null ? null : { score, reason: '' },
+    inbound_relations: Array.from({ length: supports }, () => ({ type: 'supports', source_id: 'x', description: null })),
+  }) as unknown as UnitInFull;
+  const conflict = { status: 'detected' } as Conflict;
+  it('tells what the two sides alone decide', () => {
+    expect(foresee('last_write_wins', conflict, side('mem-1', 1, 0.5), side('mem-2', 2, 0.5))).toContain('mem-2');
+    expect(foresee('confidence_weighted', conflict, side('mem-1', 1, 0.9), side('mem-2', 2, 0.5))).toContain('mem-1');
+    expect(foresee('confidence_weighted', conflict, side('mem-1', 1, 0.5), side('mem-2', 2, 0.5))).toContain('escalated');
+    expect(foresee('confidence_weighted', conflict, side('mem-1', 1, null), side('mem-2', 2, 0.5))).toContain('missing');
+  });
+  it('says nothing where it does not know', () => {
+    expect(foresee('evidence_count', conflict, side('mem-1', 1, 0.9, 2), side('mem-2', 2, 0.5))).toBeNull();
+    expect(foresee('authority', conflict, side('mem-1', 1, 0.9), side('mem-2', 2, 0.5))).toBeNull();
+  });
+});
