@@ -137,8 +137,8 @@ impl<'a> Statement<'a> {
     /// The texts of its assumptions that are read.
     pub fn assumptions(&self) -> impl Iterator<Item = &'a str> {
         let assumptions = self.confidence.map_or(&[][..], |confidence| &confidence.assumptions[..]);
-        let cut = |text: &'a Box<str>| &text[..text.floor_char_boundary(ASSUMPTION_MAX_BYTES)];
-        assumptions.iter().take(ASSUMPTIONS_MAX).map(cut)
+        let cut = |text: &'a str| &text[..text.floor_char_boundary(ASSUMPTION_MAX_BYTES)];
+        assumptions.iter().take(ASSUMPTIONS_MAX).map(move |text| cut(text))
     }
 
     fn score(&self) -> Option<f64> {
@@ -365,8 +365,9 @@ fn hash(word: &str) -> u64 {
 
 /// Whether two units have been in a conflict with each other, resolved or not.
 pub(super) fn disputed(world: &World, id: UnitId, other: UnitNo) -> bool {
-    let of = |no| world.disputes.get(&no);
-    let Some((ours, theirs)) = world.find(id).and_then(|no| of(no)).zip(of(other)) else { return false };
+    let of = |no: &UnitNo| world.disputes.get(no);
+    let ours = world.find(id).as_ref().and_then(of);
+    let Some((ours, theirs)) = ours.zip(of(&other)) else { return false };
     let (fewer, partner) =
         if ours.len() <= theirs.len() { (ours, world.slot(other).id) } else { (theirs, id) };
     fewer.iter().any(|number| world.conflicts[*number as usize].partner_of(partner).is_some())

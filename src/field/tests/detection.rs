@@ -95,7 +95,7 @@ impl Stage {
     /// Notes that so many units more were compared, with nothing found; whether there was any.
     pub(super) fn caught_up(&mut self, most: usize) -> bool {
         let world = &self.state.world;
-        let last = world.uncompared.keys().take(most).last();
+        let last = world.uncompared.keys().take(most).next_back();
         let through = last.map(|place| world.slot(world.timeline[*place as usize].1).id);
         !self.enter_detected(&[], through).is_empty()
     }

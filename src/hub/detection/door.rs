@@ -88,7 +88,7 @@ impl DetectionDoor {
 
     async fn within_budget(&self, committing: Committing, embedded: Embedded, view: Arc<View>) -> Suspected {
         let permit = Arc::clone(&self.permits).try_acquire_owned();
-        let (false, Ok(permit), true) = (self.is_busy(), permit, self.detector.is_ready(view.world())) else {
+        let (false, Ok(permit)) = (self.is_busy(), permit) else {
             return Suspected::Deferred { timed_out: false };
         };
         let detector = Arc::clone(&self.detector);
@@ -133,6 +133,10 @@ fn look(
     };
     if !statement.claims() {
         return Suspected::Unasked;
+    }
+    // Asked here, where waiting for the index holds up nobody but this message.
+    if !detector.is_ready(world) {
+        return Suspected::Deferred { timed_out: false };
     }
     let direction = match embedded {
         Embedded::Given(direction) => Some(&**direction),
