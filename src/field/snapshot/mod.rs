@@ -11,8 +11,6 @@
 
 mod assembly;
 mod bytes;
-#[cfg(test)]
-mod tests;
 mod units;
 
 use std::sync::Arc;
@@ -417,3 +415,7 @@ impl Ledger {
         order.clone()
     }
 }
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;
