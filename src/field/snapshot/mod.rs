@@ -11,8 +11,6 @@
 
 mod assembly;
 mod bytes;
-#[cfg(test)]
-mod tests;
 mod units;
 
 use std::sync::Arc;
@@ -471,3 +469,7 @@ impl Ledger {
         order.clone()
     }
 }
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;
