@@ -123,6 +123,8 @@ pub struct World {
     agent_numbers: SharedMap<Arc<str>, AgentNo>,
     /// All tasks that units ever named.
     tasks: SharedMap<Arc<str>, TaskNo>,
+    /// The same the other way round, for units that are purged.
+    task_ids: Vector<Arc<str>>,
     /// Live units of each agent.
     pub live_by_author: Vector<u32>,
     /// All conflicts in the order of their ids.
@@ -246,6 +248,11 @@ impl World {
         self.tasks.get(id).copied()
     }
 
+    /// The id of a task.
+    pub fn task_id(&self, no: TaskNo) -> Option<&Arc<str>> {
+        self.task_ids.get(no.get() as usize - 1)
+    }
+
     /// The units that the last `sought` entries about a task recorded, each once, the newest first.
     pub fn units_of_task(&self, id: &Arc<str>, sought: usize) -> impl Iterator<Item = UnitNo> {
         let task = self.task_no(id);
@@ -309,6 +316,7 @@ impl World {
         }
         let no = u32::try_from(self.tasks.len() + 1).ok().and_then(TaskNo::new)?;
         self.tasks.insert(Arc::clone(id), no);
+        self.task_ids.push_back(Arc::clone(id));
         Some(no)
     }
 
