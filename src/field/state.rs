@@ -126,6 +126,8 @@ pub struct World {
     pub(super) agent_numbers: SharedMap<Arc<str>, AgentNo>,
     /// All tasks that units ever named.
     pub(super) tasks: SharedMap<Arc<str>, TaskNo>,
+    /// The same the other way round, for units that are purged.
+    pub(super) task_ids: Vector<Arc<str>>,
     /// Live units of each agent.
     pub live_by_author: Vector<u32>,
     /// All conflicts in the order of their ids.
@@ -249,6 +251,11 @@ impl World {
         self.tasks.get(id).copied()
     }
 
+    /// The id of a task.
+    pub fn task_id(&self, no: TaskNo) -> Option<&Arc<str>> {
+        self.task_ids.get(no.get() as usize - 1)
+    }
+
     /// The units that the last `sought` entries about a task recorded, each once, the newest first.
     pub fn units_of_task(&self, id: &Arc<str>, sought: usize) -> impl Iterator<Item = UnitNo> {
         let task = self.task_no(id);
@@ -313,6 +320,15 @@ impl World {
         }
     }
 
+    /// Purges what was purged since, as a later world of the same Field knows it: what is purged is shown by no past.
+    pub fn forget(&mut self, later: &Self) {
+        for sweep in later.purges.skip(self.purges.len().min(later.purges.len())) {
+            let there = |no: &UnitNo| (*no as usize) < self.units.len() && !self.slot(*no).purged;
+            let units: Vec<UnitNo> = sweep.units.iter().copied().filter(there).collect();
+            self.purge(&units, sweep.epoch);
+        }
+    }
+
     /// The number of a task, given now if it has none.
     pub(super) fn enter_task(&mut self, id: &Arc<str>) -> Option<TaskNo> {
         if let Some(no) = self.task_no(id) {
@@ -320,6 +336,7 @@ impl World {
         }
         let no = u32::try_from(self.tasks.len() + 1).ok().and_then(TaskNo::new)?;
         self.tasks.insert(Arc::clone(id), no);
+        self.task_ids.push_back(Arc::clone(id));
         Some(no)
     }
 

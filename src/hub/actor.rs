@@ -482,7 +482,7 @@ impl Actor {
         let entries = gathered.iter().map(|(entry, _)| Arc::clone(entry)).collect();
         let last = self.state.world.last_epoch;
         let world = self.state.world.clone();
-        let due = self.parts.snapshots.is_due(world.entries);
+        let due = self.parts.snapshots.is_due(&world);
         let snapshot = due.then(|| Snapshot::of(&self.state));
         self.in_flight = Some(InFlight { last, reserve, world, entries: gathered, snapshot });
         self.ask_log(Job::Append { entries, reserve });
@@ -542,7 +542,7 @@ impl Actor {
             return;
         };
         match outcome {
-            Ok(Restored { mut state, reserved, from_snapshot: _ }) => {
+            Ok(Restored { mut state, reserved, from_snapshot: _, purges: _ }) => {
                 // The process goes on: it knows who is connected.
                 std::mem::swap(&mut state.presence, &mut self.state.presence);
                 state.presence.resume(&state.world, Timestamp::now());
@@ -589,6 +589,11 @@ impl Actor {
                     self.enter(entry, None);
                 }
                 self.publish();
+                // One that became due while another was being written.
+                let settled = !self.log_busy && self.gathered.is_empty();
+                if settled && self.parts.snapshots.is_due(&self.state.world) {
+                    self.parts.snapshots.keep(Snapshot::of(&self.state));
+                }
             }
             _ => {}
         }
@@ -641,7 +646,7 @@ impl Actor {
                 tracing::warn!(field = %self.parts.frame.name, %error, "the log was not closed cleanly; it will recover");
             }
             let Self { parts, state, .. } = &mut self;
-            parts.snapshots.finish(|| Snapshot::of(state), state.world.entries);
+            parts.snapshots.finish(|| Snapshot::of(state), &state.world);
         }
         if let Some(stopping) = self.stopping.take() {
             let _ = stopping.send(());

@@ -164,8 +164,9 @@ impl Field {
             .map_err(|error| StartError::Thread(std::io::Error::other(error)))?;
         let restored = restored.map_err(failed)?.reborn(Timestamp::now());
         let mut snapshots = SnapshotKeeper::none();
-        if let Some(directory) = directory.clone().filter(|_| snapshot_entries > 0) {
-            let (taken, reader) = (restored.from_snapshot, log.reader().map_err(failed)?);
+        if let Some(directory) = directory.clone() {
+            let taken = (restored.from_snapshot, restored.purges);
+            let reader = log.reader().map_err(failed)?;
             let started = SnapshotKeeper::start(name, directory, snapshot_entries, taken, reader);
             let (keeper, thread) = started.map_err(StartError::Thread)?;
             snapshots = keeper;

@@ -90,6 +90,7 @@ impl Past {
         *last = None;
         let mut world = self.state(reader, epoch).map_err(Closed::Unreadable)?.world;
         world.admit(present);
+        world.forget(present);
         let index = SharedIndex::new(self.meaning, Arc::clone(&self.pool), VectorKeeper::none());
         index.catch_up(&world);
         // In the memory of the process it is a past like the present was: all its units by their meaning, too.
@@ -126,9 +127,9 @@ impl Past {
 }
 
 impl Then {
-    /// Whether everybody who may ask now is known.
+    /// Whether everybody who may ask now is known, and all that was purged is gone.
     fn knows_all_of(&self, present: &World) -> bool {
-        self.world.agents.len() >= present.agents.len()
+        self.world.agents.len() >= present.agents.len() && self.world.purges.len() >= present.purges.len()
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Restored {
     pub reserved: u64,
     /// How many entries came from a snapshot.
     pub from_snapshot: u64,
+    /// Of how many purges that snapshot knows.
+    pub purges: usize,
 }
 
 impl Restored {
@@ -43,7 +45,7 @@ pub(super) fn restore(
     progress: impl Fn(&World),
 ) -> Result<Restored, LogError> {
     let mut state = directory.and_then(|directory| from_snapshot(reader, directory)).unwrap_or_default();
-    let from_snapshot = state.world.entries;
+    let (from_snapshot, purges) = (state.world.entries, state.world.purges.len());
     progress(&state.world);
     let mut fault = None;
     reader.scan(state.world.last_epoch, &mut |epoch, body| match Entry::from_json(body) {
@@ -63,7 +65,7 @@ pub(super) fn restore(
     if let Some(fault) = fault {
         return Err(fault);
     }
-    Ok(Restored { state, reserved: reader.reserved()?, from_snapshot })
+    Ok(Restored { state, reserved: reader.reserved()?, from_snapshot, purges })
 }
 
 /// The state that the snapshot in a Field's directory holds. Whatever is wrong with it is said, and the log read in its

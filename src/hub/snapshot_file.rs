@@ -227,8 +227,11 @@ pub(super) fn tidy(directory: &Path) {
 
 /// Removes a snapshot that is of no use.
 pub(super) fn remove(directory: &Path) {
-    if let Err(error) = fs::remove_file(directory.join(FILE_NAME)) {
-        tracing::warn!(%error, "a snapshot that is not of this log cannot be removed");
+    match fs::remove_file(directory.join(FILE_NAME)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "a snapshot that is of no use any more cannot be removed");
+        }
+        _ => {}
     }
 }
 

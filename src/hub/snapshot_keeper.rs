@@ -1,7 +1,8 @@
 //! When a Field's snapshot is written, and by whom: a thread of its own, behind everybody else.
 //!
 //! The actor takes the snapshot, which costs it a few pointers, when so many entries came since the last one, and hands
-//! it over once these are durable; so a snapshot is never ahead of the log. One is written at a time. The thread writes a
+//! it over once these are durable; so a snapshot is never ahead of the log. One is written at a time. A purge makes
+//! one due at once, and the old one, which still tells what was purged, goes before it is written. The thread writes a
 //! little, flushes it, and waits as long as that took: the disk and the processor are the writers' first. Where it fails,
 //! a line in the log says so, and the next one comes in its time.
 
@@ -9,14 +10,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::snapshot_file::{self, Belonging};
 use super::{INDEX_NICENESS, step_back};
-use crate::field::Snapshot;
+use crate::field::{Snapshot, World};
 use crate::limits::{SNAPSHOT_AT_STOP_MS, SNAPSHOT_SLICE_BYTES};
 use crate::log::LogReader;
 
@@ -42,6 +43,8 @@ struct Course {
     stopping: AtomicBool,
     /// Entries in the newest one that was written, or tried.
     taken: AtomicU64,
+    /// Of how many purges the file knows, if there is one.
+    purges: AtomicUsize,
 }
 
 /// The actor's side.
@@ -59,32 +62,40 @@ impl SnapshotKeeper {
         Self { every: 0, course: Arc::default(), jobs: None }
     }
 
-    /// Writes one after every so many entries into a Field's directory. `taken` are the entries of the one that is
-    /// there.
+    /// Writes one after every so many entries, 0 for never, into a Field's directory. `taken` are the entries of the one
+    /// that is there, and of how many purges it knows.
     pub fn start(
         field: &str,
         directory: PathBuf,
         every: u64,
-        taken: u64,
+        taken: (u64, usize),
         reader: Box<dyn LogReader>,
     ) -> io::Result<(Self, thread::JoinHandle<()>)> {
         let (jobs, jobs_in) = sync_channel(1);
-        let course = Arc::new(Course { taken: AtomicU64::new(taken), ..Course::default() });
-        let writer = Writer { field: field.to_owned(), directory, reader, course: Arc::clone(&course) };
+        let (taken, purges) = (AtomicU64::new(taken.0), AtomicUsize::new(taken.1));
+        let course = Arc::new(Course { taken, purges, ..Course::default() });
+        let course_too = Arc::clone(&course);
+        let writer =
+            Writer { field: field.to_owned(), directory, reader, writes: every > 0, course: course_too };
         let thread = thread::Builder::new()
             .name(format!("akashik-snap-{field}"))
             .spawn(move || writer.run(&jobs_in))?;
         Ok((Self { every, course, jobs: Some(jobs) }, thread))
     }
 
-    /// Whether it is time for one, in a Field of so many entries.
-    pub fn is_due(&self, entries: u64) -> bool {
+    /// Whether it is time for one, in such a Field.
+    pub fn is_due(&self, world: &World) -> bool {
         let taken = self.course.taken.load(Ordering::Acquire);
         let every = self.every.max(taken / GROWTH);
-        self.every > 0
-            && entries.saturating_sub(taken) >= every
+        let many = self.every > 0 && world.entries.saturating_sub(taken) >= every;
+        (many || self.tells_too_much(world))
             && self.jobs.is_some()
             && !self.course.busy.load(Ordering::Acquire)
+    }
+
+    /// Whether there may be one that still tells what was purged since.
+    fn tells_too_much(&self, world: &World) -> bool {
+        world.purges.len() > self.course.purges.load(Ordering::Acquire)
     }
 
     /// Has one written whose entries are durable.
@@ -93,12 +104,13 @@ impl SnapshotKeeper {
     }
 
     /// The hub stops: has a last one written if that spares the next start something, and none after it.
-    pub fn finish(&mut self, snapshot: impl FnOnce() -> Snapshot, entries: u64) {
+    pub fn finish(&mut self, snapshot: impl FnOnce() -> Snapshot, world: &World) {
         self.course.stopping.store(true, Ordering::Release);
-        let since = entries.saturating_sub(self.course.taken.load(Ordering::Acquire));
+        let since = world.entries.saturating_sub(self.course.taken.load(Ordering::Acquire));
         // One that was begun is given up, so what it would have held counts as well.
         let unfinished = self.course.busy.load(Ordering::Acquire);
-        if self.every > 0 && (unfinished || since >= self.every.div_ceil(GROWTH)) {
+        let many = self.every > 0 && (unfinished || since >= self.every.div_ceil(GROWTH));
+        if many || self.tells_too_much(world) {
             self.send(Job::Last(snapshot()));
         }
         self.jobs = None;
@@ -125,6 +137,8 @@ struct Writer {
     field: String,
     directory: PathBuf,
     reader: Box<dyn LogReader>,
+    /// Whether any are written; else old ones are removed at most.
+    writes: bool,
     course: Arc<Course>,
 }
 
@@ -154,6 +168,13 @@ impl Writer {
         let (epoch, entries) = (snapshot.epoch(), snapshot.entries());
         let began = Instant::now();
         let field = &*self.field;
+        if snapshot.purges() > self.course.purges.load(Ordering::Acquire) {
+            snapshot_file::remove(&self.directory);
+            self.course.purges.store(snapshot.purges(), Ordering::Release);
+        }
+        if !self.writes {
+            return;
+        }
         match write(&self.directory, &*self.reader, snapshot, pause) {
             Ok(bytes) => {
                 let took_ms = began.elapsed().as_millis();

@@ -429,7 +429,7 @@ impl Walk<'_> {
         match event {
             // As it was said: the unit may be purged by now.
             Event::Recorded { unit, .. } | Event::Committed { unit, .. } => unit.intent.task_id.clone(),
-            _ => self.subject(event).and_then(|slot| slot.unit.intent.task_id.clone()),
+            _ => self.subject(event).and_then(|slot| self.world.task_id(slot.task?).cloned()),
         }
     }
 
@@ -477,7 +477,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let task = match of {
-            Some(no) => self.world.slot(no).unit.intent.task_id.clone(),
+            Some(no) => self.world.slot(no).task.and_then(|task| self.world.task_id(task).cloned()),
             None => self.task_of(event),
         };
         let told = describe(entry, event, subject.map(|slot| slot.id), task.as_deref());

@@ -8,7 +8,7 @@ use super::{Head, Part, take_json};
 use crate::field::presence::Presence;
 use crate::field::shelf::{Sweep, WORDS};
 use crate::field::state::{
-    AgentNo, AgentRecord, Answered, Chain, ConflictNo, Entity, Ledger, Slot, State, TaskNo, UnitNo, World,
+    AgentNo, AgentRecord, Answered, Chain, ConflictNo, Entity, Ledger, Slot, State, UnitNo, World,
 };
 use crate::protocol::{Conflict, Subscription, Timestamp, UnitId};
 
@@ -26,7 +26,7 @@ enum Inner {
     Pending(Vec<UnitNo>),
     Uncompared(Vec<(u32, u32)>),
     Agents(Vec<((AgentRecord, u32), u32)>),
-    Tasks(Vec<(Arc<str>, u32)>),
+    Tasks(Vec<Arc<str>>),
     Conflicts(Vec<Arc<Conflict>>),
     Unresolved(Vec<ConflictNo>),
     Disputes(Vec<(UnitNo, Vec<ConflictNo>)>),
@@ -147,8 +147,8 @@ impl Assembly {
                 }
             }
             Inner::Tasks(tasks) => {
-                for (task, no) in tasks {
-                    world.tasks.insert(task, TaskNo::new(no)?);
+                for task in tasks {
+                    world.enter_task(&task)?;
                 }
             }
             Inner::Conflicts(conflicts) => world.conflicts.extend(conflicts),

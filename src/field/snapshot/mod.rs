@@ -55,7 +55,7 @@ pub enum Part {
     Uncompared,
     /// Agents, with how many live units each has, and how many live ones are archived.
     Agents,
-    /// Tasks.
+    /// Tasks, in the order of their numbers.
     Tasks,
     /// Conflicts.
     Conflicts,
@@ -176,6 +176,11 @@ impl Snapshot {
         self.world.last_epoch
     }
 
+    /// How many purges it knows of.
+    pub fn purges(&self) -> usize {
+        self.world.purges.len()
+    }
+
     /// How many entries it holds.
     pub fn entries(&self) -> u64 {
         self.world.entries
@@ -197,7 +202,8 @@ impl Snapshot {
             uncompared,
             agents,
             agent_numbers: _,
-            tasks,
+            tasks: _,
+            task_ids,
             live_by_author,
             conflicts,
             unresolved,
@@ -239,10 +245,7 @@ impl Snapshot {
             live.put(out);
             archived.put(out);
         })?;
-        out.all(Part::Tasks, tasks.iter(), |(task, no), out| {
-            task.put(out);
-            no.get().put(out);
-        })?;
+        out.all(Part::Tasks, task_ids.iter(), Stored::put)?;
         out.all(Part::Conflicts, conflicts.iter(), |conflict, out| put_json(&**conflict, out))?;
         out.all(Part::Unresolved, unresolved.iter(), Stored::put)?;
         out.lists(Part::Disputes, disputes.iter().map(|(unit, of)| (unit, of.iter())))?;

@@ -161,6 +161,11 @@ fn expected(entries: &[Entry], units: &BTreeSet<UnitId>) -> Vec<(u64, &'static s
                 Event::Merged { conflict_id, .. }
                 | Event::Voted { conflict_id, .. }
                 | Event::Escalated { conflict_id, .. } => conflicts.contains(conflict_id),
+                Event::Archived { units: put_away, .. } | Event::Purged { units: put_away, .. } => {
+                    let ours = put_away.as_slice().iter().filter(|unit| units.contains(unit));
+                    timeline.extend(ours.map(|_| (entry.epoch, event.event_type())));
+                    false
+                }
                 _ => false,
             };
             if ours {
@@ -216,12 +221,17 @@ proptest! {
             let mut expected = Vec::new();
             for entry in &entries {
                 for event in &entry.events {
-                    let about = subject(event);
-                    let shown = about.is_none_or(|unit| public.contains_key(&unit));
-                    let task = about.and_then(|unit| public.get(&unit)).and_then(Option::as_deref);
-                    let carried = if kind == "task" { task } else { entry.session_id.as_deref() };
-                    if shown && carried == Some(target) {
-                        expected.push(format!("{} {}", entry.epoch, event.event_type()));
+                    let about: Vec<Option<UnitId>> = match event.units() {
+                        Some(units) => units.as_slice().iter().copied().map(Some).collect(),
+                        None => vec![subject(event)],
+                    };
+                    for about in about {
+                        let shown = about.is_none_or(|unit| public.contains_key(&unit));
+                        let task = about.and_then(|unit| public.get(&unit)).and_then(Option::as_deref);
+                        let carried = if kind == "task" { task } else { entry.session_id.as_deref() };
+                        if shown && carried == Some(target) {
+                            expected.push(format!("{} {}", entry.epoch, event.event_type()));
+                        }
                     }
                 }
             }
