@@ -28,6 +28,8 @@ const begin = Date.now();
 let sent = 0;
 let nextHeap = 0;
 const heaps = [];
+/** When a collection was asked for: what it takes is not the page's doing. */
+const collections = [];
 while (Date.now() - begin < Number(seconds) * 1_000) {
   const due = Math.floor(((Date.now() - begin) / 1_000) * Number(rate));
   const burst = [];
@@ -40,6 +42,7 @@ while (Date.now() - begin < Number(seconds) * 1_000) {
   if (burst.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   if (Date.now() - begin > nextHeap) {
     nextHeap += 10_000;
+    collections.push(await page.evaluate(() => performance.now()));
     heaps.push(await heap());
   }
 }
@@ -48,7 +51,7 @@ const { epoch } = await hub.status();
 const caughtUp = Date.now();
 await page.waitForFunction((last) => document.querySelector('.event .epoch')?.textContent === `epoch ${last}`, epoch);
 console.log(`${sent} events in ${took.toFixed(1)} s (${Math.round(sent / took)} a second), shown ${Date.now() - caughtUp} ms after the last`);
-const longTasks = (await page.evaluate(() => window.longTasks)).filter(([at]) => at > 1_500);
+const longTasks = (await page.evaluate(() => window.longTasks)).filter(([at]) => at > 1_500 && !collections.some((asked) => at > asked - 400 && at < asked + 1_500));
 const over = longTasks.filter(([, took]) => took > 100);
 console.log(`long tasks over 50 ms: ${longTasks.length}, longest ${Math.max(0, ...longTasks.map(([, took]) => took))} ms; over 100 ms: ${over.length}`);
 heaps.push(await heap());

@@ -18,7 +18,7 @@ interface Props {
   onTop?: (atTop: boolean) => void;
 }
 
-const BEYOND = 8;
+const BEYOND = 4;
 
 export function VirtualList({ label, count, rowHeight, keyOf, row, onEnd, prepended = 0, foot, onTop }: Props): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
