@@ -354,3 +354,28 @@ fn an_export_of_ten_times_as_much_takes_no_more_memory() {
     // The log grew by 18 MiB.
     assert!(of_large < of_small + 2 * 1024, "{of_small} KiB, then {of_large} KiB");
 }
+
+#[test]
+fn what_is_purged_is_in_no_snapshot_and_in_no_past() {
+    let data = TempDir::new().expect("a directory");
+    let hub = HubProcess::start(data.path(), &["--snapshot-entries", "1", "--level", "3"]);
+    register(&hub, "ada");
+    register(&hub, "bob");
+    let made = record(&hub, "ada", 7, &[]);
+    let file = data.path().join("default/state.snapshot");
+    let tells = || fs::read(&file).is_ok_and(|bytes| bytes.windows(9).any(|window| window == b"Finding 7"));
+    until("the unit's snapshot", tells);
+    let past = json!({ "scope": { "role": "reader", "max_units": 9, "as_of_epoch": made["epoch"] } });
+    let looked = post(&hub, "/v1/attune", "bob", &past);
+    assert_eq!(looked["record"][0]["memory_unit"]["id"], made["memory_unit_id"], "{looked}");
+    let purge = json!({ "strategy": "purge", "filter": { "types": ["finding"] }, "reason": "it was private" });
+    assert_eq!(post(&hub, "/v1/compact", "ada", &purge)["units_affected"], 1);
+    // It is gone by itself, without a further entry to write.
+    until("the snapshot without it", || file.exists() && !tells());
+    assert_eq!(post(&hub, "/v1/attune", "bob", &past)["record"], json!([]));
+    // Also where snapshots are turned off meanwhile.
+    drop(hub);
+    verified(data.path());
+    let hub = HubProcess::start(data.path(), &["--snapshot-entries", "0", "--level", "3"]);
+    assert_eq!(post(&hub, "/v1/attune", "bob", &past)["record"], json!([]));
+}
