@@ -274,7 +274,16 @@ async fn epochs_go_only_up_across_failures_and_restarts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_caller_cancels_nothing() {
-    let stage = Stage::with_agent(MemoryLog::new()).await;
+    // What is compared behind makes entries of its own.
+    let log = MemoryLog::new();
+    let config = Config { detection_budget_ms: 0, ..Config::default() };
+    let hub = Hub::start_on(config, vec![Box::new(log.clone())]).await.expect("the hub starts");
+    let stage = Stage { hub, faults: log.faults(), log };
+    stage
+        .call("reg", "REGISTER", json!({ "id": "ada", "role": "tester" }))
+        .await
+        .outcome
+        .expect("registered");
     for at in 0..50 {
         drop(stage.submit(&format!("m-{at}"), "RECORD", finding("x")).await);
     }

@@ -84,7 +84,7 @@ async fn path_and_operation_must_agree() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_field_does_not_serve_says_so() {
-    let hub = start().await;
+    let hub = start_with(|config| config.level = 1).await;
     hub.register("a").await;
     let reply = hub.post("/v1/compact", &[("Akashik-Agent", "a")], "{}").await;
     check(&reply, 501, "UNSUPPORTED_OPERATION");

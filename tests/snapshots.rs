@@ -368,7 +368,8 @@ fn what_is_purged_is_in_no_snapshot_and_in_no_past() {
     let past = json!({ "scope": { "role": "reader", "max_units": 9, "as_of_epoch": made["epoch"] } });
     let looked = post(&hub, "/v1/attune", "bob", &past);
     assert_eq!(looked["record"][0]["memory_unit"]["id"], made["memory_unit_id"], "{looked}");
-    let purge = json!({ "strategy": "purge", "filter": { "types": ["finding"] }, "reason": "it was private" });
+    let purge =
+        json!({ "strategy": "purge", "filter": { "types": ["finding"] }, "reason": "it was private" });
     assert_eq!(post(&hub, "/v1/compact", "ada", &purge)["units_affected"], 1);
     // It is gone by itself, without a further entry to write.
     until("the snapshot without it", || file.exists() && !tells());

@@ -127,9 +127,9 @@ impl Keys {
     pub fn count(&mut self, key: &str) -> Result<Option<u64>, Refusal> {
         match self.take(key) {
             None => Ok(None),
-            Some(value) => {
-                integer(&value).map(Some).ok_or_else(|| self.wrong(key, "an integer of at least 0"))
-            }
+            Some(value) => integer(&value)
+                .map(Some)
+                .ok_or_else(|| self.wrong(key, "an integer of at least 0, below 2^53")),
         }
     }
 
@@ -297,7 +297,8 @@ fn integer(value: &Value) -> Option<u64> {
         (number.fract() == 0.0 && (0.0..limits::EPOCH_CEILING as f64).contains(&number))
             .then_some(number as u64)
     };
-    value.as_u64().or_else(|| value.as_f64().and_then(whole))
+    let exact = |number: &u64| *number < limits::EPOCH_CEILING;
+    value.as_u64().filter(exact).or_else(|| value.as_f64().and_then(whole))
 }
 
 /// A refused value, short enough for a message.

@@ -394,8 +394,11 @@ fn detect(keys: &mut Keys, level: u8) -> Result<DetectRequest, Refusal> {
     }
     let mode = match &*mode {
         "check" => DetectMode::Check { target_id: Box::from(&*keys.required_id("target_id")?) },
-        "scan" => DetectMode::Scan,
-        _ => DetectMode::List,
+        other => {
+            // Of no use to the others, but never nonsense.
+            keys.id("target_id")?;
+            if other == "scan" { DetectMode::Scan } else { DetectMode::List }
+        }
     };
     let Some(mut filter) = keys.object("filter")? else {
         return Ok(DetectRequest { mode, filter: DetectFilter::default() });

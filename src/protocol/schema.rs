@@ -12,7 +12,7 @@ use super::answers::{
 };
 use super::operation::Operation;
 use super::subscription::{Notification, Subscribed, Subscription, Subscriptions};
-use super::{Agent, Conflict, ErrorBody, MemoryUnit, shapes, shown};
+use super::{Agent, Compacted, Conflict, ErrorBody, MemoryUnit, shapes, shown};
 use crate::limits::EPOCH_CEILING;
 
 type Make = fn(&mut SchemaGenerator) -> Schema;
@@ -48,7 +48,7 @@ const NAMED: [(&str, Make); 35] = [
     ("subscribe", of::<shapes::Subscribe>),
     ("subscribe_response", subscribe_response),
     ("compact", of::<shapes::Compact>),
-    ("compact_response", of::<shapes::Compacted>),
+    ("compact_response", of::<Compacted>),
     ("commit", of::<shapes::Commit>),
     ("give_up", of::<shapes::GiveUp>),
     ("acknowledged", of::<Acknowledged>),
@@ -151,7 +151,7 @@ pub fn example(operation: Operation) -> Option<Value> {
         Operation::Compact => json!({
             "strategy": "archive",
             "filter": { "max_age_epochs": 100, "session_id": null, "types": ["finding"], "status": ["superseded"] },
-            "reason": "Superseded long ago.",
+            "reason": "Superseded long ago.", "confirm": false, "dry_run": false,
         }),
         Operation::Commit => json!({
             "memory_unit_id": "mem-7", "confidence": { "score": 0.9, "reason": "Checked." },

@@ -6,9 +6,6 @@ use super::*;
 use crate::protocol::keys::asked;
 use crate::protocol::{Limits, Request};
 
-/// Keys that the specification names and no reader asks for yet.
-const NOT_YET_READ: &[(Operation, &str)] = &[(Operation::Detect, "target_id")];
-
 fn operations() -> impl Iterator<Item = Operation> {
     Operation::ALL.into_iter().filter(|operation| of_operation(*operation).is_some())
 }
@@ -53,10 +50,7 @@ fn schemas_and_readers_know_the_same_keys() {
         known.extend(known.contains("confidence").then(|| "confidence.reasoning".to_owned()));
         let unknown: Vec<_> = asked.difference(&known).collect();
         assert!(unknown.is_empty(), "{operation} reads {unknown:?}, which its schema does not name");
-        let unread: Vec<_> = known
-            .difference(&asked)
-            .filter(|key| !NOT_YET_READ.contains(&(operation, key.as_str())))
-            .collect();
+        let unread: Vec<_> = known.difference(&asked).collect();
         assert!(unread.is_empty(), "the schema of {operation} names {unread:?}, which nobody reads");
     }
 }
@@ -103,13 +97,11 @@ fn what_the_schema_refuses_the_reader_refuses_and_the_other_way_round() {
         let schema = request_schema(operation);
         for with in &wrong {
             for (path, changed) in mutations(&example(operation).unwrap(), with) {
-                let not_read =
-                    NOT_YET_READ.iter().any(|(of, key)| *of == operation && path == format!("/{key}"));
                 let (valid, taken) = (schema.is_valid(&changed), read(operation, &changed));
                 // A schema says nothing of control characters and of blanks, and of what two places say together.
                 let beyond =
                     [json!("x\u{0}"), json!("")].contains(with) || path == "/id" || path == "/confidence";
-                if not_read || (beyond && valid) {
+                if beyond && valid {
                     continue;
                 }
                 assert_eq!(valid, taken.is_ok(), "{operation} with {path} = {with}: {taken:?}");

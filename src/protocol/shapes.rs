@@ -11,6 +11,7 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema};
 
+use super::compact::CompactStrategy;
 use super::conflict::{ConflictStatus, ConflictType, Strategy};
 use super::request::{ReplayDepth, ReplayTarget};
 use super::scope::{Format, TemporalLayer};
@@ -24,15 +25,6 @@ wire_names!(
         List = "list",
         Check = "check",
         Scan = "scan",
-    }
-);
-
-wire_names!(
-    /// What COMPACT does with the units that match.
-    CompactStrategy {
-        Summarize = "summarize",
-        Archive = "archive",
-        Purge = "purge",
     }
 );
 
@@ -157,6 +149,8 @@ struct Scope {
     max_units: u64,
     /// As since_epoch beside the scope; the larger counts.
     since_epoch: Option<u64>,
+    /// Show what was shown once the operation of this epoch was done (Extension).
+    as_of_epoch: Option<u64>,
     /// Most tokens that the units may take; what does not fit comes as a summary.
     #[schemars(range(min = 1))]
     max_tokens: Option<u64>,
@@ -297,11 +291,15 @@ pub struct Compact {
     filter: Option<CompactFilter>,
     /// Why, for the log (Extension).
     reason: Option<String>,
+    /// True where a purge may delete everything (Extension).
+    confirm: Option<bool>,
+    /// True to be told what would be done, and change nothing (Extension).
+    dry_run: Option<bool>,
 }
 
 /// Which units COMPACT takes.
 #[derive(JsonSchema)]
-#[schemars(rename = "RequestCompactFilter")]
+#[schemars(rename = "RequestCompactFilter", extend("additionalProperties" = false))]
 struct CompactFilter {
     /// Only units older than so many epochs.
     max_age_epochs: Option<u64>,
@@ -336,19 +334,6 @@ pub struct Commit {
     confidence: Option<Confidence>,
     /// In place of the draft's.
     relations: Option<Vec<Relation>>,
-}
-
-/// COMPACT's response.
-#[derive(JsonSchema)]
-pub struct Compacted {
-    /// "ok".
-    status: String,
-    /// Units archived, summarized or purged.
-    units_affected: u64,
-    /// Syntheses written.
-    synthesis_units_created: u64,
-    /// What the active store gave back; null where nothing was deleted.
-    storage_reclaimed_bytes: Option<u64>,
 }
 
 /// The envelope of a message (section 2): all eight keys, no others.

@@ -206,6 +206,31 @@ impl Book {
         })
     }
 
+    /// What an operation would answer, without being one.
+    fn look_like(&self, name: &str, operation: Operation) -> Value {
+        let (request, response) = schema::of_operation(operation).unwrap_or(("envelope", "envelope"));
+        let ok = json!({
+            "200": {
+                "description": "What the operation would answer.",
+                "content": { "application/json": { "schema": self.schema(response) } },
+            }
+        });
+        json!({
+            "operationId": format!("look_{name}"),
+            "tags": ["look"],
+            "summary": format!("What {operation} would answer: no epoch passes, nothing is noted"),
+            "parameters": [parameter("Agent")],
+            "requestBody": {
+                "required": true,
+                "content": { "application/json": {
+                    "schema": self.schema(request),
+                    "example": schema::example(operation).unwrap_or_default(),
+                } },
+            },
+            "responses": with_errors(ok, &Self::REFUSALS),
+        })
+    }
+
     /// A GET that shows JSON.
     fn look(&self, id: &str, summary: &str, parameters: Value, answer: &str) -> Value {
         let ok = json!({
@@ -242,6 +267,19 @@ impl Book {
             "/field/status".into(),
             self.look("status", "A Field's figures", json!([]), "field_status"),
         );
+        looks.insert(
+            "/field/capabilities".into(),
+            self.look(
+                "capabilities",
+                "What the Field can do, as REGISTER tells it",
+                json!([]),
+                "capabilities",
+            ),
+        );
+        for operation in [Operation::Attune, Operation::Replay] {
+            let name = operation.name().to_lowercase();
+            looks.insert(format!("/look/{name}"), json!({ "post": self.look_like(&name, operation) }));
+        }
         looks.insert("/agents".into(), self.look("agents", "Who is here", json!([]), "agents"));
         looks.insert("/conflicts".into(), self.look("conflicts", "Conflicts", status, "conflicts"));
         looks.insert("/units".into(), self.look("units", "Units, page by page", units_parameters(), "units"));
@@ -344,6 +382,8 @@ fn units_parameters() -> Value {
     let id = || json!({ "type": "string", "minLength": 1 });
     json!([
         query("after", "Goes on after this cursor.", cursor()),
+        query("before", "With order=newest, goes on before this cursor.", cursor()),
+        query("order", "From which end.", json!({ "type": "string", "enum": ["oldest", "newest"] })),
         limit(),
         query("type", "Only this type.", json!({ "type": "string", "enum": MemoryType::ALL })),
         query(
@@ -401,7 +441,12 @@ fn websocket() -> Value {
     json!({ "get": {
         "operationId": "websocket", "tags": ["listen"],
         "summary": "A WebSocket: one text frame, one envelope; replies in order, notifications between them",
-        "parameters": [],
+        "parameters": [
+            query("observer", "Whether it is also told of everything that is not private.", json!({ "type": "boolean" })),
+            query("events", "Which, separated by commas.", json!({ "type": "string" })),
+            query("include_unit", "Whether they carry the unit.", json!({ "type": "boolean" })),
+            query("after", "Everything after this cursor.", cursor()),
+        ],
         "responses": with_errors(json!({ "101": { "description": "From here on a WebSocket." } }), &[400, 403, 404, 405, 426]),
     } })
 }

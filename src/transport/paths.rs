@@ -69,10 +69,11 @@ pub const OPERATIONS: [(&str, Operation); 12] = [
 ];
 
 /// The endpoints, as `GET /` lists them.
-pub const LISTED: [&str; 18] = [
+pub const LISTED: [&str; 19] = [
     "POST /v1/{operation}",
     "POST /v1/messages",
-    "POST /v1/look/{attune|replay}",
+    "POST /v1/look/attune",
+    "POST /v1/look/replay",
     "GET /v1/field/status",
     "GET /v1/field/capabilities",
     "GET /v1/agents",

@@ -179,9 +179,9 @@ fn expected(entries: &[Entry], units: &BTreeSet<UnitId>) -> Vec<(u64, &'static s
 fn subject(event: &Event) -> Option<UnitId> {
     match event {
         Event::Recorded { unit, .. } | Event::Committed { unit, .. } => Some(unit.id),
-        Event::Retracted { memory_unit_id, .. } | Event::Discarded { memory_unit_id, .. } => {
-            Some(*memory_unit_id)
-        }
+        Event::Retracted { memory_unit_id, .. }
+        | Event::Discarded { memory_unit_id, .. }
+        | Event::DetectionDeferred { memory_unit_id, .. } => Some(*memory_unit_id),
         _ => None,
     }
 }

@@ -75,7 +75,8 @@ impl Scanner {
     /// The scan itself, and `OVERLOADED` while another one is under way.
     pub fn hand_in(&self, scan: Scan) -> Result<(), Box<(Scan, Refusal)>> {
         if self.desk.is_closing() {
-            return Err(Box::new((scan, cut_off(0, 0))));
+            let of = scan.world.timeline.len();
+            return Err(Box::new((scan, cut_off(0, of))));
         }
         if self.desk.scanning.swap(true, Ordering::AcqRel) {
             let refusal = Refusal::new(
@@ -149,8 +150,9 @@ impl Behind {
             }
             more = self.catch_up(&mut reader);
         }
-        if let Some(Scan { read, to, .. }) = self.desk.take() {
-            let _ = to.send(Answer { epoch: read.epoch, outcome: Err(cut_off(0, 0)) });
+        if let Some(Scan { read, to, world, .. }) = self.desk.take() {
+            let outcome = Err(cut_off(0, world.timeline.len()));
+            let _ = to.send(Answer { epoch: read.epoch, outcome });
         }
     }
 
