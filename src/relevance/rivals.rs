@@ -15,11 +15,11 @@ use crate::relevance::vectors::Asked;
 use crate::relevance::weights;
 
 /// Documents that are given for their meaning, the nearest.
-const NEAREST: usize = 24;
+const NEAREST: usize = 16;
 /// Documents that are given for their words.
-const SHARING: usize = 16;
+const SHARING: usize = 8;
 /// Documents whose meaning is measured, the nearest by the signs of their directions.
-const MEASURED: usize = 96;
+const MEASURED: usize = 64;
 /// What is further away in meaning is about something else.
 const NEAR_LEAST: f32 = 0.35;
 /// Rarest terms of a text that are followed, and documents that are met on the way.
