@@ -169,7 +169,7 @@ settings! {
     detection_budget_ms: u64,
     /// Log what ATTUNEs showed, for REPLAY of decisions; alone it means all [default: delivered]
     #[arg(
-        long, env = "AKASHIK_AUDIT_READS", num_args = 0..=1, require_equals = true, default_missing_value = "all",
+        long, env = "AKASHIK_AUDIT_READS", num_args = 0..=1, default_missing_value = "all",
     )]
     audit_reads: AuditReads,
     /// How long an agent whose connection dropped may take to return [default: 30]

@@ -231,7 +231,12 @@ impl Teller<'_> {
             }
             Event::ConflictCreated { conflict, contested } => {
                 let said = format!("{}: {}", conflict.id, excerpt(&conflict.description, SAID));
-                self.conflict(Rank::Detected, EventName::ConflictDetected, conflict, said);
+                if self.world.lists(conflict) {
+                    self.conflict(Rank::Detected, EventName::ConflictDetected, conflict, said);
+                } else {
+                    // Its description tells what one of its units said, which is purged.
+                    self.told.push((Rank::Detected, None));
+                }
                 for id in contested {
                     let said = |unit: &Unit| match conflict.partner_of(unit.id) {
                         Some(other) => format!("{} is contested by {other} in {}.", unit.id, conflict.id),
@@ -272,10 +277,15 @@ impl Teller<'_> {
         } else {
             UnitStatus::Active
         };
-        let summary =
-            format!("{} by {}: {}", title(unit.kind), unit.source.agent_id, excerpt(&unit.content, SAID));
-        let subject = Subject::Unit { unit: Arc::clone(unit), status, epoch: self.entry.epoch };
-        self.push(Rank::Recorded, EventName::MemoryRecorded, subject, summary);
+        if self.world.find(unit.id).is_none() {
+            // It is purged: the log knows what it said, nobody else is told.
+            self.told.push((Rank::Recorded, None));
+        } else {
+            let summary =
+                format!("{} by {}: {}", title(unit.kind), unit.source.agent_id, excerpt(&unit.content, SAID));
+            let subject = Subject::Unit { unit: Arc::clone(unit), status, epoch: self.entry.epoch };
+            self.push(Rank::Recorded, EventName::MemoryRecorded, subject, summary);
+        }
         self.superseded(supersedes, Some(unit.id));
     }
 

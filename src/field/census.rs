@@ -50,7 +50,7 @@ impl World {
             json!(self.agents.iter().filter(|record| record.is_registered()).count()),
         );
         status.insert("agents_active".into(), json!(active));
-        status.insert("conflicts".into(), json!(self.conflicts.len()));
+        status.insert("conflicts".into(), json!(self.listed_conflicts().count()));
         status.insert("conflicts_unresolved".into(), json!(self.unresolved.len()));
         status.insert("detection_backlog".into(), json!(self.uncompared.len()));
         status.insert("subscriptions".into(), json!(self.subscriptions.len()));
@@ -191,7 +191,7 @@ impl World {
     }
 
     /// Whether a conflict is still told of: not once one of its units is purged.
-    fn lists(&self, conflict: &Conflict) -> bool {
+    pub(super) fn lists(&self, conflict: &Conflict) -> bool {
         self.purges.is_empty() || [conflict.unit_a, conflict.unit_b].iter().all(|id| self.find(*id).is_some())
     }
 

@@ -116,7 +116,7 @@ impl World {
         for no in units {
             self.take_back(*no);
             self.pending.remove(no);
-            self.disputes.remove(no);
+            self.silence_disputes(*no);
             let Slot { id, epoch, author, status, place, .. } = *self.slot(*no);
             self.inbound.remove(&id);
             self.offstage.remove(&(epoch, *no));
@@ -133,6 +133,16 @@ impl World {
             slot.purged = true;
         }
         self.purges.push_back(Sweep { epoch, units: units.into() });
+    }
+
+    /// The conflicts of a unit that is purged are told of no more, and keep nothing of what it said.
+    fn silence_disputes(&mut self, no: UnitNo) {
+        for conflict in self.disputes.remove(&no).into_iter().flatten() {
+            self.unresolved.remove(&conflict);
+            let conflict = Arc::make_mut(&mut self.conflicts[conflict as usize]);
+            conflict.description = "".into();
+            conflict.escalation_reason = None;
+        }
     }
 
     /// Notes that the entry at `epoch` tells of these units and their tasks.

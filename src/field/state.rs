@@ -320,13 +320,20 @@ impl World {
         }
     }
 
-    /// Purges what was purged since, as a later world of the same Field knows it: what is purged is shown by no past.
+    /// Purges what was purged since, and discards the drafts that were, as a later world of the same Field knows it:
+    /// neither is shown by any past.
     pub fn forget(&mut self, later: &Self) {
         for sweep in later.purges.skip(self.purges.len().min(later.purges.len())) {
             let there = |no: &UnitNo| (*no as usize) < self.units.len() && !self.slot(*no).purged;
             let units: Vec<UnitNo> = sweep.units.iter().copied().filter(there).collect();
             self.purge(&units, sweep.epoch);
         }
+        let discarded = |no: &UnitNo| {
+            let (then, now) = (self.slot(*no).status, later.slot(*no).status);
+            then == UnitStatus::Draft && now == UnitStatus::Retracted && later.slot(*no).mode == Mode::Draft
+        };
+        let drafts: Vec<UnitNo> = self.offstage.iter().map(|(_, no)| *no).filter(discarded).collect();
+        drafts.into_iter().for_each(|no| self.set_status(no, UnitStatus::Retracted));
     }
 
     /// The number of a task, given now if it has none.

@@ -125,14 +125,20 @@ pub(super) async fn embed_behind(
         let view = published.view.load_full();
         let world = view.world();
         let missing = index.take_missing(world, batch);
-        pause = EMBEDDING_RETRY_MIN_MS;
-        if !missing.is_empty() {
+        if missing.is_empty() {
+            pause = EMBEDDING_RETRY_MIN_MS;
+        } else {
             let texts: Vec<String> = missing.iter().map(|(_, text)| text.clone()).collect();
             match endpoint.embed_all(&texts).await {
                 Ok(directions) => {
                     let vectors = directions.iter().map(|direction| Vector::new(direction));
                     let found = missing.iter().map(|(place, _)| *place).zip(vectors);
-                    index.fill(world, found.filter_map(|(place, vector)| Some((place, vector?))).collect());
+                    // What was purged meanwhile needs none any more.
+                    let view = published.view.load_full();
+                    index.fill(
+                        view.world(),
+                        found.filter_map(|(place, vector)| Some((place, vector?))).collect(),
+                    );
                     batch = (batch * 2).min(EMBEDDING_BATCH_MAX);
                     // There is probably more.
                     pause = 1;

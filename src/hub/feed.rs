@@ -154,6 +154,11 @@ impl Feed {
         self.published.view.load().world().clone()
     }
 
+    /// How many purges the newest durable state knows of.
+    pub fn purges(&self) -> usize {
+        self.published.view.load().world().purges.len()
+    }
+
     /// The place of what has just happened: everything up to the clock, which is durable.
     pub fn now(&self, clock: u64) -> Cursor {
         let last = {
@@ -351,7 +356,7 @@ impl Feed {
         if !operation.announced.contains(EventName::ConflictResolved) {
             return;
         }
-        for told in operation.told(|| self.world()).iter() {
+        for told in operation.told(0, || self.world()).iter() {
             if let (EventName::ConflictResolved, Subject::Conflict { authors, .. }) =
                 (told.notice.event, &told.notice.subject)
             {

@@ -51,6 +51,8 @@ struct Taken {
     /// Which page of its notices, once one was looked at, and which of them.
     page: Option<usize>,
     notice: usize,
+    /// Of how many purges that page knew.
+    purges: usize,
     /// Whether what the operation changes about the listener was noted.
     noted: bool,
 }
@@ -158,7 +160,7 @@ impl Follower {
 
     fn give(&mut self, stretch: Stretch) {
         self.waits = false;
-        self.taken = Some(Taken { stretch, operation: 0, page: None, notice: 0, noted: false });
+        self.taken = Some(Taken { stretch, operation: 0, page: None, notice: 0, purges: 0, noted: false });
     }
 
     /// Its bell has rung: there may be something for it, which it must look at itself.
@@ -255,20 +257,25 @@ impl Follower {
             self.pass(Cursor::new(operation.epoch(), 0));
             return None;
         }
-        let (at, place) = (taken.notice, self.place);
+        let (purges, place) = (feed.purges(), self.place);
         // Whoever has come far into it need not look at what was before.
         let begins = || {
             let within = place.epoch == operation.epoch();
             if within { operation.page_after(place.index, || feed.world()) } else { 0 }
         };
         let number = *taken.page.get_or_insert_with(begins);
-        let Some(page) = operation.page(number, || feed.world()) else {
+        let Some(page) = operation.page(number, purges, || feed.world()) else {
             let last = operation.last_index(|| feed.world());
             taken.next_operation();
             self.passed = operation.epoch();
             self.pass(Cursor::new(operation.epoch(), last));
             return None;
         };
+        if std::mem::replace(&mut taken.purges, purges) != purges {
+            // Some of the page may be told no more: what comes next is what comes after the place.
+            taken.notice = page.partition_point(|one| one.notice.cursor <= place);
+        }
+        let at = taken.notice;
         let Some(one) = page.get(at) else {
             (taken.page, taken.notice) = (Some(number + 1), 0);
             return None;

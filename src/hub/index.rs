@@ -205,9 +205,10 @@ impl SharedIndex {
         self.give_back(unknown.into_iter());
         let text = |place: u32| {
             let slot = world.slot(world.timeline[place as usize].1);
-            (place, embedded_text(&document(slot)))
+            // Of what is purged there is nothing to be asked.
+            (!slot.purged).then(|| (place, embedded_text(&document(slot))))
         };
-        known.into_iter().map(text).collect()
+        known.into_iter().filter_map(text).collect()
     }
 
     /// Takes out places of units without a vector; none as long as the file may have it.
@@ -238,7 +239,7 @@ impl SharedIndex {
     pub fn fill(&self, world: &World, made: Vec<(u32, Vector)>) {
         let named = |(place, vector): (u32, Vector)| {
             let slot = world.slot(world.timeline.get(place as usize)?.1);
-            Some((place, record(slot, vector)))
+            (!slot.purged).then(|| (place, record(slot, vector)))
         };
         self.supply(made.into_iter().filter_map(named).collect());
     }

@@ -44,6 +44,9 @@ fn look(message: Message, asker: Option<AgentNo>, epoch: u64) -> Result<Look, Re
     let Message { operation, request, embedded, .. } = message;
     match request? {
         Request::Attune(mut request) => {
+            if request.scope.as_of_epoch.is_some() {
+                return Err(no_past());
+            }
             request.scope.include_drafts = false;
             Ok(Look::Attune { asker, request, embedded, epoch })
         }
@@ -57,6 +60,14 @@ fn no_look(operation: Operation) -> Refusal {
         ErrorCode::UnsupportedOperation,
         format!("{operation} cannot be looked at."),
         "Look at attune or replay; conflicts and units have GET endpoints.",
+    )
+}
+
+fn no_past() -> Refusal {
+    Refusal::invalid(
+        "scope.as_of_epoch",
+        "A look shows the present.",
+        "Leave scope.as_of_epoch out, or send an ATTUNE, which can show the past.",
     )
 }
 

@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 
 use super::index::SharedIndex;
+use super::reads::Reads;
 use super::snapshot_file::SnapshotFile;
 use super::vector_keeper::VectorKeeper;
 use super::waiting::overloaded_refusal;
 use crate::field::{Entry, State, World, apply};
 use crate::limits::{PAST_READS_MAX, PAST_UNITS_MAX};
 use crate::log::{LogError, LogReader};
-use crate::protocol::Refusal;
+use crate::protocol::{Refusal, UnitStatus};
 use crate::relevance::Meaning;
 
 /// A Field's past.
@@ -37,6 +38,8 @@ pub(super) struct Past {
 /// A Field at an epoch.
 pub(super) struct Then {
     epoch: u64,
+    /// How many purges and discarded drafts it knows of.
+    gone: (usize, u64),
     /// Its world, with the agents that registered since: whoever asks now is among them.
     pub world: World,
     pub index: SharedIndex,
@@ -76,7 +79,7 @@ impl Past {
     }
 
     /// The Field as it was once the operation at `epoch` was applied; `present` is what it is now.
-    pub fn at(&self, reader: &dyn LogReader, present: &World, epoch: u64) -> Result<Arc<Then>, Closed> {
+    pub fn at(&self, reads: &Reads, present: &World, epoch: u64) -> Result<Arc<Then>, Closed> {
         let units = present.committed_before(epoch.saturating_add(1));
         if units > PAST_UNITS_MAX {
             return Err(Closed::Refused(too_large(units)));
@@ -88,14 +91,16 @@ impl Past {
         }
         // There is room for one.
         *last = None;
-        let mut world = self.state(reader, epoch).map_err(Closed::Unreadable)?.world;
+        // A connection to the log is borrowed for no longer than it is read: others wait for one.
+        let state = reads.with_reader(|reader| self.state(reader, epoch));
+        let mut world = state.map_err(Closed::Unreadable)?.world;
         world.admit(present);
         world.forget(present);
         let index = SharedIndex::new(self.meaning, Arc::clone(&self.pool), VectorKeeper::none());
         index.catch_up(&world);
         // In the memory of the process it is a past like the present was: all its units by their meaning, too.
         while index.embed_missing(&world) {}
-        let then = Arc::new(Then { epoch, world, index });
+        let then = Arc::new(Then { epoch, gone: gone(present), world, index });
         *last = Some(Arc::clone(&then));
         Ok(then)
     }
@@ -127,10 +132,15 @@ impl Past {
 }
 
 impl Then {
-    /// Whether everybody who may ask now is known, and all that was purged is gone.
+    /// Whether everybody who may ask now is known, and all that was purged or discarded is gone.
     fn knows_all_of(&self, present: &World) -> bool {
-        self.world.agents.len() >= present.agents.len() && self.world.purges.len() >= present.purges.len()
+        self.world.agents.len() >= present.agents.len() && self.gone == gone(present)
     }
+}
+
+/// How much of a world no past shows any more: purges, and retracted units, drafts that were discarded among them.
+fn gone(world: &World) -> (usize, u64) {
+    (world.purges.len(), world.count(UnitStatus::Retracted))
 }
 
 fn too_large(units: usize) -> Refusal {

@@ -321,14 +321,10 @@ impl Reads {
         present: &World,
         epoch: u64,
     ) -> (Result<Payload, Refusal>, Option<Vec<UnitId>>) {
-        let then = self.with_reader(|reader| match self.past.at(reader, present, epoch) {
-            Ok(then) => Ok(Ok(then)),
-            Err(Closed::Refused(refusal)) => Ok(Err(refusal)),
-            Err(Closed::Unreadable(error)) => Err(error),
-        });
-        let then = match then.map_err(|error| unreadable(&error)).flatten() {
+        let then = match self.past.at(self, present, epoch) {
             Ok(then) => then,
-            Err(refusal) => return (Err(refusal), None),
+            Err(Closed::Refused(refusal)) => return (Err(refusal), None),
+            Err(Closed::Unreadable(error)) => return (Err(unreadable(&error)), None),
         };
         // Ages count from that epoch; the answer's own epoch is the operation's.
         let selection = then.index.with(&then.world, |index| {

@@ -225,13 +225,14 @@ pub(super) fn tidy(directory: &Path) {
     }
 }
 
-/// Removes a snapshot that is of no use.
-pub(super) fn remove(directory: &Path) {
+/// Removes a snapshot that is of no use; whether none is there any more.
+pub(super) fn remove(directory: &Path) -> bool {
     match fs::remove_file(directory.join(FILE_NAME)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, "a snapshot that is of no use any more cannot be removed");
+            false
         }
-        _ => {}
+        _ => true,
     }
 }
 

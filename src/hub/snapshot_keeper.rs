@@ -169,7 +169,9 @@ impl Writer {
         let began = Instant::now();
         let field = &*self.field;
         if snapshot.purges() > self.course.purges.load(Ordering::Acquire) {
-            snapshot_file::remove(&self.directory);
+            if !snapshot_file::remove(&self.directory) {
+                return;
+            }
             self.course.purges.store(snapshot.purges(), Ordering::Release);
         }
         if !self.writes {

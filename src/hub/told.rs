@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
 
 use crate::field::{
@@ -22,7 +23,7 @@ pub(super) struct Committed {
     pub origin: Option<u64>,
     /// The names of its notices: most followers pass most operations by.
     pub announced: EventSet,
-    first: OnceLock<First>,
+    first: ArcSwapOption<First>,
     /// How many units it archived.
     archived: u32,
     /// Pages of their notices, the one used last at the end, and how many purges they know of.
@@ -35,6 +36,8 @@ pub(super) type Page = Arc<[Told]>;
 /// An operation's notices but for those of archived units.
 struct First {
     told: Page,
+    /// Of how many purges they know: nothing is told any more of what is purged since.
+    purges: usize,
     /// How many places they take: one whose subject is purged stays empty.
     places: u32,
 }
@@ -42,33 +45,39 @@ struct First {
 impl Committed {
     pub fn new(entry: Arc<Entry>, origin: Option<u64>) -> Self {
         let (announced, archived) = (announced(&entry), archived_places(&entry));
-        Self { entry, origin, announced, first: OnceLock::new(), archived, pages: Mutex::default() }
+        Self { entry, origin, announced, first: ArcSwapOption::empty(), archived, pages: Mutex::default() }
     }
 
     pub fn epoch(&self) -> u64 {
         self.entry.epoch
     }
 
-    fn first(&self, world: impl FnOnce() -> World) -> &First {
-        self.first.get_or_init(|| {
-            let notices = notices(&world(), &self.entry);
-            First { told: notices.told.into_iter().map(Told::new).collect(), places: notices.places }
-        })
+    /// Made once, and anew after `purges` more than it knows of. Its places are always the same.
+    fn first(&self, purges: usize, world: impl FnOnce() -> World) -> Arc<First> {
+        if let Some(first) = self.first.load_full().filter(|first| first.purges >= purges) {
+            return first;
+        }
+        let world = world();
+        let made = notices(&world, &self.entry);
+        let told = made.told.into_iter().map(Told::new).collect();
+        let first = Arc::new(First { told, purges: world.purges.len(), places: made.places });
+        self.first.store(Some(Arc::clone(&first)));
+        first
     }
 
-    /// Its notices but for those of archived units; `world` is any state that has applied it.
-    pub fn told(&self, world: impl FnOnce() -> World) -> &Page {
-        &self.first(world).told
+    /// Its notices but for those of archived units; `world` is any state that has applied it and knows of so many purges.
+    pub fn told(&self, purges: usize, world: impl FnOnce() -> World) -> Page {
+        Arc::clone(&self.first(purges, world).told)
     }
 
     /// The index of the last place that its notices take; 0 where there is none.
     pub fn last_index(&self, world: impl FnOnce() -> World) -> u32 {
-        (self.first(world).places + self.archived).saturating_sub(1)
+        (self.first(0, world).places + self.archived).saturating_sub(1)
     }
 
     /// The notices by pages, of which none need be empty: `None` behind the last.
-    pub fn page(&self, number: usize, world: impl Fn() -> World) -> Option<Page> {
-        let Some(behind) = number.checked_sub(1) else { return Some(Arc::clone(self.told(world))) };
+    pub fn page(&self, number: usize, purges: usize, world: impl Fn() -> World) -> Option<Page> {
+        let Some(behind) = number.checked_sub(1) else { return Some(self.told(purges, world)) };
         let start = u32::try_from(behind).ok()?.checked_mul(NOTICE_PAGE_PLACES)?;
         if start >= self.archived {
             return None;
@@ -84,7 +93,7 @@ impl Committed {
         let known = pages.iter().position(|(known, _)| *known == number).and_then(|at| pages.remove(at));
         let page = known.map_or_else(
             || {
-                let places = self.first(|| world.clone()).places;
+                let places = self.first(0, || world.clone()).places;
                 let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
                 archived(&world, &self.entry, places, some).into_iter().map(Told::new).collect()
             },
@@ -99,7 +108,7 @@ impl Committed {
 
     /// The page that has what comes after a place of this operation.
     pub fn page_after(&self, index: u32, world: impl FnOnce() -> World) -> usize {
-        let places = self.first(world).places;
+        let places = self.first(0, world).places;
         index
             .saturating_add(1)
             .checked_sub(places)

@@ -172,11 +172,12 @@ fn replayed(answer: &Value) -> String {
 }
 
 fn compacted(answer: &Value) -> String {
-    format!(
-        "{} units affected, {} syntheses written.",
-        text(&answer["units_affected"]),
-        text(&answer["synthesis_units_created"])
-    )
+    let (units, syntheses) = (text(&answer["units_affected"]), text(&answer["synthesis_units_created"]));
+    if answer["dry_run"] == true {
+        format!("Nothing was changed. It would affect {units} units and write {syntheses} syntheses.")
+    } else {
+        format!("{units} units affected, {syntheses} syntheses written.")
+    }
 }
 
 #[cfg(test)]

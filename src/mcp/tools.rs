@@ -79,9 +79,10 @@ const DRAFTS: [Draft; 9] = [
     },
     Draft {
         operation: Operation::Detect,
-        title: "List conflicts",
+        title: "Find and list conflicts",
         description: "List the conflicts between units, for instance with mode \"list\" and filter.status \
-            [\"detected\", \"escalated\"] those that wait for a decision. Look before you rely on a contested unit, and \
+            [\"detected\", \"escalated\"] those that wait for a decision; compare one unit with the whole memory with \
+            mode \"check\" and target_id, or everything with mode \"scan\", which takes longer. Look before you rely on a contested unit, and \
             when you are asked to settle disagreements (akashik_merge).",
         effect: Effect::Looks,
     },

@@ -71,7 +71,7 @@ impl fmt::Display for CompactFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
         if let Some(age) = self.max_age_epochs {
-            said.push(format!("older than {age} epochs"));
+            said.push(format!("older than {age} epoch{}", if age == 1 { "" } else { "s" }));
         }
         if let Some(session) = &self.session_id {
             said.push(format!("of session {session}"));

@@ -4,8 +4,8 @@
 //! assets carry a hash of what they hold, so they may be kept for ever; the page itself is asked for anew each time.
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
-    IF_NONE_MATCH, VARY,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
+    VARY,
 };
 use http::{HeaderMap, StatusCode};
 
@@ -116,7 +116,6 @@ fn secure(headers: &mut HeaderMap) {
     for (name, value) in SECURITY {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/octet-stream"));
 }
 
 fn content_type(path: &str) -> &'static str {
@@ -145,6 +144,8 @@ fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::header::CONTENT_TYPE;
+
     use super::*;
 
     fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {

@@ -136,6 +136,10 @@ impl Mcp {
         let since = Instant::now();
         let begins = !asked.headers.contains_key(SESSION) && is_initialize(&body);
         let (is_post, is_delete) = (asked.method == Method::POST, asked.method == Method::DELETE);
+        let is_json = asked
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let request = request(asked, body);
         let response = if begins {
             let _alone = served.beginning.lock().await;
@@ -148,6 +152,10 @@ impl Mcp {
         };
         if is_post {
             hub.metrics().answered_http(since.elapsed());
+        }
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
+            // The type is right, the body is not what it says.
+            return Err(no_message());
         }
         let mut response = respond(hub, response, !is_post).await?;
         if is_delete && response.status() == StatusCode::ACCEPTED {
@@ -238,6 +246,15 @@ async fn respond(
         fault = fault.with_header(ALLOW, "GET, POST, DELETE");
     }
     Err(fault)
+}
+
+fn no_message() -> Fault {
+    Fault::at(
+        StatusCode::BAD_REQUEST,
+        "The body is no JSON-RPC message.".to_owned(),
+        "Send one JSON object with jsonrpc \"2.0\", a method, params, and for a request an id that is a text or an \
+         integer.",
+    )
 }
 
 /// What to do about a request that is no proper MCP.

@@ -346,6 +346,6 @@ impl<'a> Writer<'a> {
 
 /// Unresolved conflicts, newest first. Their units are committed, so every agent may see them.
 fn unresolved(world: &World) -> Vec<&Conflict> {
-    let newest = world.unresolved.iter().rev().take(ATTUNE_CONFLICTS_MAX);
-    newest.map(|number| &*world.conflicts[*number as usize]).collect()
+    let newest = world.unresolved.iter().rev().map(|number| &*world.conflicts[*number as usize]);
+    newest.filter(|conflict| world.lists(conflict)).take(ATTUNE_CONFLICTS_MAX).collect()
 }

@@ -14,7 +14,9 @@ use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::unit_ids::UnitIds;
 use super::syntheses::{Planned, synthesis};
 use crate::limits::{COMPACT_REPLANNED_MAX, COMPACT_SUMMARIZED_MAX, PURGE_UNCONFIRMED_MAX};
-use crate::protocol::{CompactRequest, CompactStrategy, Compacted, Mode, Refusal, Unit, UnitStatus};
+use crate::protocol::{
+    CompactRequest, CompactStrategy, Compacted, MemoryType, Mode, Refusal, SYSTEM, Unit, UnitStatus,
+};
 
 /// A COMPACT that waits for its plan.
 #[derive(Debug, Clone)]
@@ -126,6 +128,12 @@ impl Sieve<'_> {
             (Mode::Committed, _) => true,
             (Mode::Draft, _) => Some(slot.author) == self.asker && strategy != CompactStrategy::Summarize,
         };
+        // What the Field wrote itself is summarized only where it is asked for: else a COMPACT that is repeated would wear
+        // it away, and never come to an end.
+        let own = slot.kind == MemoryType::Synthesis && *slot.unit.source.agent_id == *SYSTEM;
+        if strategy == CompactStrategy::Summarize && own && !self.request.filter.types.contains(&slot.kind) {
+            return false;
+        }
         known && !slot.purged && (strategy == CompactStrategy::Purge || !self.world.is_archived(no))
     }
 }
@@ -188,8 +196,10 @@ fn check_confirmed(world: &World, request: &CompactRequest, units: &[UnitNo]) ->
     }
     Err(Refusal::invalid(
         "confirm",
-        format!("This purge would delete all {committed} units of the Field for good. Nothing was changed."),
-        "Narrow the filter; or, if every unit is to go, send the same with confirm: true.",
+        format!(
+            "This purge would delete {committed} units for good, all but those of unresolved conflicts. Nothing was changed."
+        ),
+        "Narrow the filter; or, if all of them are to go, send the same with confirm: true.",
     )
     .with("units_matched", json!(committed)))
 }

@@ -29,7 +29,7 @@ use bytes::{Hash64, Source, Stored, listed};
 use units::SlotsWriter;
 
 /// What bytes mean and what a log comes to; see above.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// About how large a part gets.
 const PART_BYTES: usize = 1 << 20;

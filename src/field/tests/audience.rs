@@ -336,9 +336,10 @@ proptest! {
             let told = all_notices(&state.world, &entry);
             let later: Vec<_> = all_notices(last, &entry).iter().map(|notice| format!("{notice:?}")).collect();
             let stays = |notice: &&Notice| match &notice.subject {
-                // Its own RECORD holds the unit; of others only what is still there can be told.
-                Subject::Unit { unit, .. } => {
-                    notice.event == EventName::MemoryRecorded || last.find(unit.id).is_some()
+                // Nothing is told of what is purged since, nor of what it was contradicted in.
+                Subject::Unit { unit, .. } => last.find(unit.id).is_some(),
+                Subject::Conflict { id, .. } if notice.event == EventName::ConflictDetected => {
+                    last.listed_conflicts().any(|conflict| conflict.id == *id)
                 }
                 _ => true,
             };

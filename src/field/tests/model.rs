@@ -525,6 +525,8 @@ impl Model {
             !unit.purged
                 && !["draft", "contested"].contains(&unit.status)
                 && (!unit.private || (unit.author == agent && how != PutAway::Summarize))
+                // The Field's own syntheses are left alone.
+                && (unit.author < super::random::AGENTS.len() || how != PutAway::Summarize)
                 && (!unit.archived || how == PutAway::Purge)
                 && status.is_none_or(|status| status == unit.status)
                 && max_age.is_none_or(|most| epoch - unit.epoch > most)

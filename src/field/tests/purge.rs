@@ -50,7 +50,7 @@ fn a_purge_without_a_reason_says_what_it_deleted() {
     let (mut stage, [a, ..]) = three();
     stage.touched("purge", json!({ "status": ["superseded"], "max_age_epochs": 1 }));
     let told = stage.replay("ada", ["memory_unit", &a], "detailed").ok();
-    let said = format!("Purged {a}: units older than 1 epochs, with status superseded (COMPACT purge)");
+    let said = format!("Purged {a}: units older than 1 epoch, with status superseded (COMPACT purge)");
     assert_eq!(list(&told["timeline"]).pop().unwrap()["description"], json!(said));
 }
 
@@ -120,7 +120,7 @@ fn a_purge_that_would_leave_nothing_of_many_units_wants_confirmation() {
     let refusal = stage.send("ada", "COMPACT", all.clone()).refusal();
     assert_eq!((refusal.code, &refusal.details["key"]), (ErrorCode::InvalidMessage, &json!("confirm")));
     assert_eq!(refusal.details["units_matched"], json!(few + 1));
-    assert!(refusal.message.contains(&format!("all {} units", few + 1)));
+    assert!(refusal.message.contains(&format!("delete {} units", few + 1)));
     assert_eq!(stage.state.world.count(UnitStatus::Active), few as u64 + 1);
     // One that leaves something needs none.
     let decision = stage.typed("ada", "decision");
@@ -132,4 +132,51 @@ fn a_purge_that_would_leave_nothing_of_many_units_wants_confirmation() {
     }
     let confirmed = with(all, json!({ "confirm": true }));
     assert_eq!(stage.send("ada", "COMPACT", confirmed).ok()["units_affected"], json!(few + 1));
+}
+
+/// Nothing that a purged unit said is told any more: not by the notices of its own past, not by a conflict, not by an
+/// earlier state; and what is left keeps its place.
+#[test]
+fn nobody_is_told_what_a_purged_unit_said() {
+    let mut stage = Stage::with_agents(&["ada", "bob"]);
+    let secret = stage.record("ada", "The zebra grows by 23 % a year.");
+    let said = stage.state.world.last_epoch;
+    let other = stage.relate("bob", &[["contradicts", &secret]]).unit_id();
+    let quarrel = stage.state.world.last_epoch;
+    let entries: Vec<Entry> =
+        [said, quarrel].map(|epoch| Entry::from_json(&stage.kept[&epoch]).unwrap()).into();
+    let before: Vec<Notices> = entries.iter().map(|entry| notices(&stage.state.world, entry)).collect();
+    assert_eq!(before.iter().map(|notices| notices.told.len()).collect::<Vec<_>>(), [1, 4]);
+    stage.send("ada", "RETRACT", json!({ "memory_unit_id": secret, "reason": "private" })).ok();
+    assert_eq!(stage.touched("purge", json!({ "status": ["retracted"] })), 1);
+    let world = &stage.state.world;
+    let after: Vec<Notices> = entries.iter().map(|entry| notices(world, entry)).collect();
+    let places = |all: &[Notices]| all.iter().map(|notices| notices.places).collect::<Vec<_>>();
+    assert_eq!(places(&after), places(&before));
+    assert!(after[0].told.is_empty());
+    let names: Vec<_> = after[1].told.iter().map(|notice| notice.event.name()).collect();
+    assert_eq!(names, ["memory.recorded", "memory.contested"], "of {other} alone");
+    assert!(after.iter().flat_map(|all| &all.told).all(|notice| !notice.summary.contains("zebra")));
+    assert!(world.conflicts.iter().all(|conflict| conflict.description.is_empty()));
+    assert_eq!(world.status()["conflicts"], 0);
+    // A state of before, as the past is shown.
+    let mut past = stage.rebuilt_as_of(quarrel).world;
+    past.forget(world);
+    assert!(past.find(secret.parse().unwrap()).is_none() && past.listed_conflicts().next().is_none());
+    assert!(past.unresolved.is_empty());
+    assert!(stage.rebuilt().world == stage.state.world);
+}
+
+#[test]
+fn no_past_shows_a_draft_that_was_discarded_since() {
+    let mut stage = Stage::with_agents(&["ada", "bob"]);
+    let draft = stage.draft("ada", "a secret plan");
+    let then = stage.state.world.last_epoch;
+    stage.give_up("ada", "DISCARD", &draft).ok();
+    let mut past = stage.rebuilt_as_of(then).world;
+    let status = |world: &World| world.slot(world.find(draft.parse().unwrap()).unwrap()).status;
+    assert_eq!(status(&past), UnitStatus::Draft);
+    past.forget(&stage.state.world);
+    assert_eq!(status(&past), UnitStatus::Retracted);
+    invariants::check(&past);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::model::{How, Link, Model, PutAway};
 use super::*;
 
-const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
+pub(super) const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
 
 /// What subscriptions ask for, in the order in which they are kept.
 const EVENTS: [&[&str]; 3] = [

@@ -4,6 +4,7 @@
 //! down; the backlog stands in the state and is as long as there are units at most. What is found goes to the actor in
 //! small entries. A scan is one at a time; the backlog has its turn in between.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use tokio::sync::mpsc::WeakSender;
 use tokio::sync::oneshot;
 
 use super::Detector;
-use crate::field::{Finding, Read, World, stands};
+use crate::field::{Finding, Read, UnitNo, World, stands};
 use crate::hub::actor::{Call, Published};
 use crate::hub::answer::Answer;
 use crate::hub::reads::Begun;
@@ -89,7 +90,14 @@ impl Scanner {
         }
         *self.desk.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(scan);
         let _ = self.waker.try_send(());
-        Ok(())
+        // The thread may have taken its last look already.
+        match self.desk.is_closing().then(|| self.desk.take()).flatten() {
+            Some(scan) => {
+                let of = scan.world.timeline.len();
+                Err(Box::new((scan, cut_off(0, of))))
+            }
+            None => Ok(()),
+        }
     }
 
     /// From now on nothing long is begun, and what is under way ends soon.
@@ -156,6 +164,23 @@ impl Behind {
         }
     }
 
+    /// What a unit contradicts. A text that makes comparing panic contradicts nothing: this thread must go on.
+    fn findings(
+        &self,
+        world: &World,
+        no: UnitNo,
+        places: Range<u32>,
+        reader: &mut Reader,
+        stop: impl Fn() -> bool,
+    ) -> Vec<Finding> {
+        let compare = || self.detector.findings(world, no, places, reader, stop);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(compare)).unwrap_or_else(|_| {
+            *reader = Reader::default();
+            tracing::error!(field = %self.field, unit = %world.slot(no).id, "a unit cannot be compared");
+            Vec::new()
+        })
+    }
+
     /// Compares some of what is still to be compared; whether there may be more.
     fn catch_up(&self, reader: &mut Reader) -> bool {
         let view = self.published.view.load_full();
@@ -164,7 +189,7 @@ impl Behind {
         let (mut findings, mut through) = (Vec::new(), None);
         for (&place, &compared) in world.uncompared.iter().take(DETECTION_BATCH_MAX) {
             let Some((_, no)) = world.timeline.get(place as usize) else { break };
-            let found = self.detector.findings(world, *no, compared..place, reader, || self.is_closing());
+            let found = self.findings(world, *no, compared..place, reader, || self.is_closing());
             // Not compared to the end.
             if self.is_closing() {
                 return false;
@@ -218,7 +243,7 @@ impl Behind {
                 return;
             }
             if stands(&world, *no) {
-                findings.extend(self.detector.findings(&world, *no, 0..place, reader, stop));
+                findings.extend(self.findings(&world, *no, 0..place, reader, stop));
                 scanned += 1;
             }
             if findings.len() >= DETECTED_AN_ENTRY_MAX {

@@ -125,6 +125,19 @@ impl Rig {
 /// A notice that is to be told, as the specification reads: its place, its name, what it is about.
 type Due = (Cursor, EventName, Concern);
 
+/// Whether nobody is told this any more: it is about what is purged.
+fn is_gone(world: &World, (_, event, concern): &Due) -> bool {
+    match concern {
+        Concern::Unit(unit) => world.find(*unit).is_none(),
+        Concern::Conflict(id) if *event == EventName::ConflictDetected => {
+            world.find_conflict(*id).map(|no| &world.conflicts[no as usize]).is_none_or(|conflict| {
+                [conflict.unit_a, conflict.unit_b].iter().any(|unit| world.find(*unit).is_none())
+            })
+        }
+        _ => false,
+    }
+}
+
 /// What a listener is to be told of `entries` after a place: everything that it asks for at that point of the order,
 /// its own doings only where they touch a conflict of its units, until its subscription ends.
 fn due(entries: &[Entry], world: &World, listener: &Listener, place: Cursor) -> Vec<Due> {
