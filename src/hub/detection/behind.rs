@@ -5,7 +5,7 @@
 //! small entries. A scan is one at a time; the backlog has its turn in between.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -21,7 +21,7 @@ use crate::hub::actor::{Call, Published};
 use crate::hub::answer::Answer;
 use crate::hub::reads::Begun;
 use crate::hub::step_back;
-use crate::limits::{DETECTED_AN_ENTRY_MAX, DETECTION_BATCH_MAX};
+use crate::limits::{DETECTED_AN_ENTRY_MAX, DETECTED_BESIDE_WRITES_MAX, DETECTION_BATCH_MAX};
 use crate::protocol::{ErrorCode, Refusal, UnitId};
 use crate::relevance::Reader;
 
@@ -29,6 +29,8 @@ use crate::relevance::Reader;
 const NICENESS: i32 = 15;
 /// What comes within this time is compared together, and makes one entry.
 const GATHERING: Duration = Duration::from_millis(40);
+/// How many times as long as it took to compare a unit it rests while many write.
+const RESTS: u32 = 9;
 /// How long a batch takes at most before what was found is told.
 const BATCH: Duration = Duration::from_millis(250);
 /// How long an entry of its own may take to become durable before the state is looked at again.
@@ -125,6 +127,8 @@ pub(in crate::hub) struct Behind {
     published: Arc<Published>,
     /// Weak: the actor ends when the doors' ends are gone.
     actor: WeakSender<Call>,
+    /// Writes under way.
+    writing: Arc<AtomicUsize>,
 }
 
 impl Behind {
@@ -134,8 +138,16 @@ impl Behind {
         scanner: &Scanner,
         published: Arc<Published>,
         actor: WeakSender<Call>,
+        writing: Arc<AtomicUsize>,
     ) -> Self {
-        Self { field: Arc::clone(field), detector, desk: Arc::clone(&scanner.desk), published, actor }
+        Self {
+            field: Arc::clone(field),
+            detector,
+            desk: Arc::clone(&scanner.desk),
+            published,
+            actor,
+            writing,
+        }
     }
 
     /// Runs until nobody can wake it any more, or the Field is closed.
@@ -189,7 +201,12 @@ impl Behind {
         let (mut findings, mut through) = (Vec::new(), None);
         for (&place, &compared) in world.uncompared.iter().take(DETECTION_BATCH_MAX) {
             let Some((_, no)) = world.timeline.get(place as usize) else { break };
+            let began = Instant::now();
             let found = self.findings(world, *no, compared..place, reader, || self.is_closing());
+            if self.writing.load(Ordering::Relaxed) > DETECTED_BESIDE_WRITES_MAX {
+                // Those who write need the processor, its caches and the index more.
+                thread::sleep(RESTS * began.elapsed());
+            }
             // Not compared to the end.
             if self.is_closing() {
                 return false;

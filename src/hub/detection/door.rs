@@ -54,6 +54,11 @@ impl DetectionDoor {
         Self { detector, pool, permits, budget, writing: Arc::default() }
     }
 
+    /// How many writes are under way, as it goes on.
+    pub fn writing(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.writing)
+    }
+
     /// Notes that a message is under way.
     pub fn begin(&self) -> Writing {
         self.writing.fetch_add(1, Ordering::Relaxed);
