@@ -407,15 +407,10 @@ impl World {
 
     /// Notes that the units up to this place in the timeline have been compared.
     pub(super) fn compared_through(&mut self, place: u32) {
-        match place.checked_add(1) {
-            Some(next) => {
-                let (_, at, mut rest) = self.uncompared.split_lookup(&next);
-                if let Some(compared) = at {
-                    rest.insert(next, compared);
-                }
-                self.uncompared = rest;
-            }
-            None => self.uncompared = OrdMap::new(),
+        // One by one: cutting the map in two would go through all that is left of it.
+        while let Some((first, _)) = self.uncompared.get_min().filter(|(first, _)| *first <= place) {
+            let first = *first;
+            self.uncompared.remove(&first);
         }
     }
 
