@@ -13,7 +13,8 @@
 //! - `units`, `numbers`, `dates`, `quantities`: numbers, dates and versions as what they mean;
 //! - `claims`: what a text claims, made once for each text ([`Claims::of`]);
 //! - `align`: two claims side by side;
-//! - `judge`: the verdict on two texts ([`clash`]), and every chosen number.
+//! - `judge`: the verdict on two texts ([`clash`]), and every chosen number;
+//! - `tell`: the verdict in words.
 //!
 //! To use it: make [`Claims`] of each unit once, compare a new unit's with those of its nearest by meaning and words,
 //! and take each [`Clash`] for a conflict detected by `semantic`. The verdict's words go into its description.
@@ -60,6 +61,7 @@ mod judge_tests;
 mod numbers;
 mod quantities;
 mod scan;
+mod tell;
 mod units;
 
 pub use claims::Claims;
