@@ -26,8 +26,10 @@ pub(super) fn tell(found: &Found, alignment: &Alignment<'_>, a: &Claims, b: &Cla
     }
     let clash =
         format!("\"{}\" against \"{}\"", quote(a, &found.a, QUOTED_BYTES), quote(b, &found.b, QUOTED_BYTES));
-    let ours = subject(&alignment.a.words, &alignment.from_a, &found.a, &a.text);
-    let subject = ours.or_else(|| subject(&alignment.b.words, &alignment.from_b, &found.b, &b.text));
+    let measured = matches!(found.grounds, Grounds::Quantity | Grounds::Date);
+    let ours = subject(&alignment.a.words, &alignment.from_a, &found.a, &a.text, measured);
+    let subject =
+        ours.or_else(|| subject(&alignment.b.words, &alignment.from_b, &found.b, &b.text, measured));
     match subject {
         Some(subject) => format!("{clash} for {subject}"),
         None => clash,
@@ -61,7 +63,13 @@ fn clause(claim: &Claim, found: &Range<u32>, is_shared: impl Fn(usize) -> bool) 
 
 /// What both are about, as it is written in one of the texts: words that both have, side by side or joined by a
 /// preposition, before what is said of them. `None` if no such words are there.
-fn subject<'a>(words: &[Word], links: &[Link], clash: &Range<u32>, text: &'a str) -> Option<&'a str> {
+fn subject<'a>(
+    words: &[Word],
+    links: &[Link],
+    clash: &Range<u32>,
+    text: &'a str,
+    measured: bool,
+) -> Option<&'a str> {
     let is_shared = |at: usize| matches!(links[at], Link::Same(_)) && !clash.contains(&words[at].span.start);
     let mut first = 0;
     while first < words.len() {
@@ -69,27 +77,29 @@ fn subject<'a>(words: &[Word], links: &[Link], clash: &Range<u32>, text: &'a str
             first += 1;
             continue;
         }
+        let written = |at: usize| &text[words[at].span.start as usize..words[at].span.end as usize];
         let goes_on = |at: usize| {
-            let between = &text[words[at - 1].span.end as usize..words[at].span.start as usize];
+            let between = text[words[at - 1].span.end as usize..words[at].span.start as usize].trim();
             let length =
                 text[words[first].span.start as usize..words[at].span.end as usize].split_whitespace();
             is_shared(at)
                 && !words[at].marks.has(Marks::SAID)
                 && joins(between)
-                && !looks_done(&text[words[at].span.start as usize..words[at].span.end as usize])
+                && !(between.is_empty() && looks_done(written(at)))
                 && length.count() <= SUBJECT_WORDS
         };
         let mut end = (first + 1..words.len()).find(|&at| !goes_on(at)).unwrap_or(words.len());
         // "grows at 23%" and "costs 20 euros": the verb is no part of what it is said of.
         let is_verb = |word: &Word| {
             let leads = text.get(word.span.end as usize..clash.start as usize).map(str::trim);
-            word.marks.has(Marks::LIGHT)
-                || leads.is_some_and(|leads| matches!(leads, "" | "at" | "by" | "to" | "on"))
+            let leads =
+                leads.is_some_and(|leads| matches!(leads, "" | "at" | "by" | "to" | "on" | "in" | "the"));
+            measured && (leads || word.marks.has(Marks::LIGHT) || word.marks.has(Marks::CHOSEN))
         };
         while end > first && is_verb(&words[end - 1]) {
             end -= 1;
         }
-        if end > first {
+        if end > first + 1 || (end > first && !looks_done(written(first))) {
             return Some(&text[words[first].span.start as usize..words[end - 1].span.end as usize]);
         }
         first += 1;
@@ -100,7 +110,7 @@ fn subject<'a>(words: &[Word], links: &[Link], clash: &Range<u32>, text: &'a str
 /// Whether two words with this between them belong together.
 fn joins(between: &str) -> bool {
     matches!(
-        between.trim(),
+        between,
         "" | "-"
             | "of"
             | "of the"
