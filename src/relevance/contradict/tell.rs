@@ -99,7 +99,9 @@ fn subject<'a>(
         while end > first && is_verb(&words[end - 1]) {
             end -= 1;
         }
-        if end > first + 1 || (end > first && !looks_done(written(first))) {
+        if end > first + 1
+            || (end > first && !looks_done(written(first)) && !words[first].marks.has(Marks::CHOSEN))
+        {
             return Some(&text[words[first].span.start as usize..words[end - 1].span.end as usize]);
         }
         first += 1;
