@@ -15,6 +15,8 @@ const TEXT_MAX_BYTES: usize = 8 * 1024;
 pub(super) const CLAIMS_MAX: usize = 16;
 /// Most words of a claim that are kept.
 pub(super) const WORDS_MAX: usize = 40;
+/// Words of a part of a sentence that claims something without the rest, at least.
+const PART_LEAST: usize = 3;
 
 /// A word's direction of meaning, by the signs of its values: enough to tell near from far.
 pub(super) type Meaning = [u64; DIMENSIONS / 64];
@@ -46,6 +48,10 @@ impl Marks {
     pub const AS: Self = Self(1 << 11);
     /// Belongs to the word right after it and says which: "the old dashboard".
     pub const WHICH: Self = Self(1 << 10);
+    /// Begins a group of words: it stands first, or behind an article, a preposition or their like.
+    pub const LED: Self = Self(1 << 12);
+    /// See `chosen` in `grammar.txt`.
+    pub const CHOSEN: Self = Self(1 << 13);
 
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -125,6 +131,15 @@ pub(super) struct Claim {
     pub is_bare: bool,
     /// Holds only in a case that it names.
     pub is_conditional: bool,
+    /// Says what is allowed, with "may": only what must be otherwise contradicts it.
+    pub is_allowed: bool,
+    /// Says what must be.
+    pub is_required: bool,
+    /// Its subject is "the same" thing as one that another text names.
+    pub is_same: bool,
+    /// Where it stands in the text, and the first word that negates in it.
+    pub span: Range<u32>,
+    pub negator: Option<Range<u32>>,
     /// When, as far as it is told by words like "before" and "last", one bit each.
     pub when: u64,
 }
@@ -264,14 +279,26 @@ impl Reading<'_> {
         let quantities = reader.read();
         // "May" is a month and no hedge where it makes a date.
         let counted = |at: usize| quantities.iter().any(|quantity| quantity.tokens.contains(&at));
-        if (0..roles.len()).any(|at| roles[at].any(unsure) && !counted(at)) {
-            return None;
+        let unsure = |at: &usize| roles[*at].any(unsure) && !counted(*at);
+        let mut is_allowed = false;
+        if let Some(at) = (0..roles.len()).find(unsure) {
+            // "We open in spring, and prices may rise": the part before claims something all the same.
+            if let Some(end) = self.part_before(tokens, at) {
+                return self.claim(&tokens[..end]);
+            }
+            let allows = |at: usize| {
+                self.language == Language::English && self.scan.lower(&tokens[at]) == "may" && at > 0
+            };
+            is_allowed = (0..roles.len()).filter(unsure).all(allows);
+            if !is_allowed {
+                return None;
+            }
         }
         let mut words = self.words(tokens, &roles, &quantities);
         if words.is_empty() {
             return None;
         }
-        self.negate(tokens, &roles, &mut words);
+        let negator = self.negate(tokens, &roles, &mut words);
         let is_negative = words.iter().any(Word::is_negated);
         // "A or B" leaves open which; "no A or B" does not.
         let open = |at: usize| roles[at].any(Roles::OR) && !quantities.iter().any(|of| of.tokens.end == at);
@@ -291,11 +318,34 @@ impl Reading<'_> {
             is_personal: roles.iter().any(|roles| roles.any(Roles::PERSON)),
             is_pointing: self.is_pointing(tokens, &roles),
             is_bare: self.is_bare(tokens, &roles),
+            is_allowed,
+            is_required: tokens.iter().any(|token| self.scan.lower(token) == "must"),
+            is_same: self.is_same(tokens),
+            span: tokens[0].span.start..tokens[tokens.len() - 1].span.end,
+            negator,
             is_conditional: roles.iter().any(|roles| roles.any(Roles::CONDITION)),
             when: self.when(tokens, &roles),
             words,
             quantities,
         })
+    }
+
+    /// Where the part of a sentence ends that stands before the one with this token, if that is a part of its own: it
+    /// ends with a colon or semicolon, or the next one begins with "and".
+    fn part_before(&self, tokens: &[Token], at: usize) -> Option<usize> {
+        (PART_LEAST..at).rev().find(|&pause| {
+            let begins = tokens.get(pause + 1).is_some_and(|next| {
+                matches!(self.scan.lower(next), "and" | "but" | "und" | "aber" | "y" | "pero" | "et" | "mais")
+            });
+            tokens[pause].sign == Sign::Pause
+                && (begins || matches!(self.scan.written(&tokens[pause]), ":" | ";"))
+        })
+    }
+
+    /// Whether a claim begins with "the same".
+    fn is_same(&self, tokens: &[Token]) -> bool {
+        let word = |at: usize| tokens.get(at).map_or("", |token| self.scan.lower(token));
+        word(0) == "the" && word(1) == "same"
     }
 
     /// Whether a claim's subject is a word that points to another sentence. "It is safe to" points nowhere.
@@ -412,6 +462,8 @@ impl Reading<'_> {
         marks.add(Marks::NAME, named);
         marks.add(Marks::SINGLE, role.any(Roles::SINGLE));
         marks.add(Marks::TITLE, role.any(Roles::TITLE));
+        marks.add(Marks::CHOSEN, role.any(Roles::CHOSEN));
+        marks.add(Marks::LED, determined);
         marks.add(Marks::ONCE, role.any(Roles::ONCE));
         marks.add(Marks::AS, serves);
         marks.add(Marks::WHICH, determined && next.is_some() && roles[at.end].is_content());
@@ -429,12 +481,14 @@ impl Reading<'_> {
         Some(meaning)
     }
 
-    /// Marks what is negated. In English and German two negations undo each other; in Spanish and French they say
+    /// Marks what is negated, and tells where the first word is that does it. In English and German two negations undo each other; in Spanish and French they say
     /// the same once more.
-    fn negate(&self, tokens: &[Token], roles: &[Roles], words: &mut [Word]) {
+    fn negate(&self, tokens: &[Token], roles: &[Roles], words: &mut [Word]) -> Option<Range<u32>> {
+        let mut first = None;
         let concord = matches!(self.language, Language::Spanish | Language::French);
         for at in 0..tokens.len() {
             let Some(reach) = self.negation(tokens, roles, at) else { continue };
+            first.get_or_insert_with(|| tokens[at].span.clone());
             let part_ends =
                 |at: usize| tokens[at].sign == Sign::Pause || roles[at].any(Roles::AND.and(Roles::WHICH));
             let end = (at + 1..tokens.len()).find(|&at| part_ends(at)).unwrap_or(tokens.len());
@@ -462,6 +516,7 @@ impl Reading<'_> {
                 }
             }
         }
+        first
     }
 
     /// How far the negation at a token reaches; `None` if there is none.

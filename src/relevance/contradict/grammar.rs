@@ -76,6 +76,7 @@ impl Roles {
     pub const WHEN: Self = Self(1 << 23);
     pub const NUMBERED: Self = Self(1 << 24);
     pub const BARE: Self = Self(1 << 26);
+    pub const CHOSEN: Self = Self(1 << 27);
     /// Part of the word before it: "longer" in "no longer". In no list: it is told by that word.
     pub const PARTICLE: Self = Self(1 << 25);
 
@@ -86,6 +87,7 @@ impl Roles {
         | Self::ONCE.0
         | Self::WHEN.0
         | Self::NUMBERED.0
+        | Self::CHOSEN.0
         | Self::BARE.0;
 
     fn named(name: &str) -> Option<Self> {
@@ -115,6 +117,7 @@ impl Roles {
             "or" => Self::OR,
             "when" => Self::WHEN,
             "numbered" => Self::NUMBERED,
+            "chosen" => Self::CHOSEN,
             "bare" => Self::BARE,
             _ => return None,
         })

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::align::{Alignment, Cover, Link};
 use super::claims::{Claim, Claims, Marks, Word};
 use super::quantities::Quantity;
+use super::tell::tell;
 use super::units::Measure;
 
 /// In what two texts contradict each other.
@@ -30,7 +31,7 @@ pub struct Clash {
     pub strength: f32,
     /// In what they differ.
     pub grounds: Grounds,
-    /// What clashes, in words: `"23%" against "14%" for market growth`, at most about 300 characters.
+    /// What clashes, in words: `"23%" against "14%" for European market`, at most about 300 characters.
     pub words: String,
 }
 
@@ -52,6 +53,8 @@ mod chosen {
     pub const MEASURED: f32 = 0.5;
     /// The same for the one that is shared more: the other may say more besides.
     pub const MEASURED_MORE: f32 = 0.85;
+    /// Instead of it, where the subject is "the same" as another's: that says what it is in more words.
+    pub const POINTED_AT: f32 = 0.25;
     /// Nearness in meaning from which a word is taken for the same, where another subject would explain all.
     pub const CLOSE: f32 = 0.7;
     /// How sure each kind is at its best: a denial is seldom anything else, another name often is.
@@ -60,23 +63,17 @@ mod chosen {
     pub const SURE_OF_NAMES: f32 = 0.85;
 }
 
-/// Words of what both are about that a verdict quotes, and bytes of each thing that it quotes.
-const QUOTED_WORDS: usize = 6;
-const QUOTED_BYTES: usize = 64;
-
-/// A contradiction as found: the spans that clash in both texts, and whether one is denied.
-struct Found {
-    strength: f32,
-    grounds: Grounds,
-    a: Range<u32>,
-    b: Range<u32>,
-    a_denies: bool,
-    b_denies: bool,
+/// A contradiction as found, and the spans that clash in both texts.
+pub(super) struct Found {
+    pub strength: f32,
+    pub grounds: Grounds,
+    pub a: Range<u32>,
+    pub b: Range<u32>,
 }
 
 impl Found {
     fn new(strength: f32, grounds: Grounds, a: Range<u32>, b: Range<u32>) -> Self {
-        Self { strength: strength.clamp(0.0, 1.0), grounds, a, b, a_denies: false, b_denies: false }
+        Self { strength: strength.clamp(0.0, 1.0), grounds, a, b }
     }
 }
 
@@ -108,25 +105,6 @@ pub fn clash(a: &Claims, b: &Claims) -> Option<Clash> {
 fn may_share_a_subject(a: &Claim, b: &Claim) -> bool {
     let needed = if a.words.len().min(b.words.len()) == 1 { 1 } else { 2 };
     (a.bits & b.bits).count_ones() >= needed
-}
-
-/// The verdict in words.
-fn tell(found: &Found, alignment: &Alignment<'_>, a: &Claims, b: &Claims) -> String {
-    let quote = |text: &str, span: &Range<u32>, denied: bool| {
-        let text = &text[span.start as usize..span.end as usize];
-        format!("\"{}{}\"", if denied { "not " } else { "" }, &text[..text.floor_char_boundary(QUOTED_BYTES)])
-    };
-    let about: Vec<&str> = alignment
-        .pairs()
-        .filter(|(word, _, link)| matches!(link, Link::Same(_)) && !found.a.contains(&word.span.start))
-        .map(|(word, ..)| &a.text[word.span.start as usize..word.span.end as usize])
-        .take(QUOTED_WORDS)
-        .collect();
-    let (ours, theirs) = (quote(&a.text, &found.a, found.a_denies), quote(&b.text, &found.b, found.b_denies));
-    if about.is_empty() {
-        return format!("{ours} against {theirs}");
-    }
-    format!("{ours} against {theirs} for {}", about.join(" "))
 }
 
 /// What of two claims does not go together.
@@ -175,8 +153,13 @@ fn judge(alignment: &Alignment<'_>) -> Option<Found> {
     let (a, b) = (alignment.a, alignment.b);
     // Of whom neither says anything, or of which case: another one explains any other value, name or state.
     let unsaid = a.is_bare || b.is_bare || a.is_conditional || b.is_conditional;
+    // What is allowed is contradicted by what must be otherwise, and by nothing else.
+    let allowed = a.is_allowed || b.is_allowed;
+    if allowed && (!values.is_empty() || !(a.is_required || b.is_required)) {
+        return None;
+    }
     match (opposed.is_empty(), denied.is_empty(), values.is_empty()) {
-        (true, true, true) if unsaid => None,
+        (true, true, true) if unsaid || allowed => None,
         (true, true, true) => name(alignment),
         _ if is_apart(alignment, &differences) => None,
         (true, false, true) => denial(alignment, denied),
@@ -229,6 +212,13 @@ fn kinds_differ(alignment: &Alignment<'_>) -> bool {
     })
 }
 
+/// Whether words of both that are only near in meaning begin what is measured: "the backend team" and "the frontend
+/// team", "in staging" and "in production". Words that are near are as often of one kind as they are the same.
+fn subjects_differ(alignment: &Alignment<'_>) -> bool {
+    let tells = |word: &Word| word.marks.has(Marks::LED) && !word.marks.has(Marks::SAID);
+    alignment.pairs().any(|(one, other, link)| matches!(link, Link::Near(..)) && tells(one) && tells(other))
+}
+
 /// One denies what the other says. What is denied must be said by the other; that may say more.
 fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found> {
     let a_denies = denied.first()?.0.is_negated();
@@ -253,8 +243,7 @@ fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found>
     // What is said of the subject tells more than the subject.
     let (one, other) = denied.iter().find(|(one, _)| one.marks.has(Marks::SAID)).or(denied.first())?;
     let strength = said * 0.5 + rest * 0.2 + claimed * 0.3;
-    let found = Found::new(strength, Grounds::Negation, one.span.clone(), other.span.clone());
-    Some(Found { a_denies: one.is_negated(), b_denies: other.is_negated(), ..found })
+    Some(Found::new(strength, Grounds::Negation, one.span.clone(), other.span.clone()))
 }
 
 /// Words that exclude one another, said of the same thing.
@@ -277,6 +266,9 @@ fn opposition(alignment: &Alignment<'_>, opposed: &[(&Word, &Word)]) -> Option<F
 /// One value of each that cannot both be true of the same thing.
 fn value(alignment: &Alignment<'_>, values: &[(&Quantity, &Quantity)]) -> Option<Found> {
     let [(one, other)] = values else { return None };
+    if subjects_differ(alignment) {
+        return None;
+    }
     let is_date = matches!(one.measure, Measure::Date | Measure::Clock);
     if is_date {
         // What happens again and again happens on many days.
@@ -292,7 +284,9 @@ fn value(alignment: &Alignment<'_>, values: &[(&Quantity, &Quantity)]) -> Option
     if shared_words(alignment) < if said || alone { 1 } else { 2 } {
         return None;
     }
-    let strength = of_one_thing(alignment, chosen::MEASURED, chosen::MEASURED_MORE)?;
+    let same = alignment.a.is_same != alignment.b.is_same && shared_words(alignment) >= 2;
+    let less = if same { chosen::POINTED_AT } else { chosen::MEASURED };
+    let strength = of_one_thing(alignment, less, chosen::MEASURED_MORE)?;
     let grounds = if is_date { Grounds::Date } else { Grounds::Quantity };
     Some(Found::new(strength * chosen::SURE_OF_VALUES, grounds, one.span.clone(), other.span.clone()))
 }
@@ -318,7 +312,9 @@ fn name(alignment: &Alignment<'_>) -> Option<Found> {
     let theirs = Different::of(alignment.b, &alignment.from_b)?;
     let shared = alignment.pairs().filter(|(.., link)| matches!(link, Link::Same(_))).count();
     let kinds = ours.kind == theirs.kind && ours.kind != Naming::None;
-    if !kinds || shared < 2 {
+    // "Ada goes to Paris", on another day to Rome: more must be the same.
+    let few = ours.kind == Naming::Chosen && shared_words(alignment) < 2;
+    if !kinds || shared < 2 || few {
         return None;
     }
     Some(Found::new(chosen::SURE_OF_NAMES, Grounds::Name, ours.span, theirs.span))
@@ -334,6 +330,8 @@ enum Naming {
     Single,
     /// It is the subject, and has a title: "Maria is the owner".
     Title,
+    /// What is chosen, or where something goes, where there is one: "use Kafka for the events", "go to Frankfurt".
+    Chosen,
     /// It is used as something: "Kafka as the broker".
     Role,
 }
@@ -378,9 +376,18 @@ impl Different {
             Naming::Title
         } else if named && words[last].marks.has(Marks::AS) {
             Naming::Role
+        } else if named && !claim.is_personal && before.last().is_some_and(|verb| is_chosen(verb, after)) {
+            Naming::Chosen
         } else {
             Naming::None
         };
         whole.then(|| Self { span: words[first].span.start..words[last].span.end, kind })
     }
+}
+
+/// Whether a verb that takes one thing has one here. Of what one uses there are many: what it is for must be said, and
+/// who does it.
+fn is_chosen(verb: &Word, after: &[Word]) -> bool {
+    let for_what = after.iter().any(|word| !word.marks.has(Marks::LIGHT));
+    verb.marks.has(Marks::CHOSEN) && !verb.is_first() && (for_what || verb.marks.has(Marks::LIGHT))
 }
