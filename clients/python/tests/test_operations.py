@@ -95,7 +95,8 @@ def test_a_purge_of_everything_has_to_be_confirmed(hub: Hub) -> None:
         with pytest.raises(errors.InvalidMessage):
             ann.compact("purge", max_age_epochs=0)
         purged = ann.compact("purge", max_age_epochs=0, reason="A test.", confirm=True)
-        assert purged.units_affected == 101 and purged.storage_reclaimed_bytes
+        assert purged.units_affected == 101
+        assert purged.storage_reclaimed_bytes
 
 
 def test_a_team_over_http(hub: Hub) -> None:
