@@ -119,6 +119,7 @@ test('a person resolves a conflict, and the log says so', async (t) => {
   const second = await hub.record('bob', 'The bridge holds 25 tons.', { score: 0.9, relations: [{ type: 'contradicts', target_id: first.memory_unit_id }] });
   const [id] = second.conflicts_detected;
   await visit(page, hub.url, `#/conflicts/${id}`);
+  await page.locator('.side-card mark').first().waitFor();
   assert.deepEqual(await page.locator('.side-card mark').allTextContents(), ['40', '25']);
   await page.locator('.strategy', { hasText: 'Surer one' }).getByText(`${second.memory_unit_id} would prevail.`).waitFor();
   await page.locator('[name=strategy][value=confidence_weighted]').check();
@@ -208,6 +209,8 @@ test('old memory is looked after: first foreseen, then done', async (t) => {
 
 test('a replay of nothing says so in the page\'s words', async (t) => {
   const { hub, page } = await staged(t);
+  await hub.register('ann');
+  await hub.record('ann', 'Something.');
   for (const [path, words] of [['task/none', 'There is no task none in this Field.'], ['decision/mem-9', 'What is not a decision is replayed as a unit.'], ['tale/mem-9', 'A tale cannot be replayed']]) {
     await visit(page, hub.url, `#/replay/${path}`);
     await page.getByText(words).waitFor();
