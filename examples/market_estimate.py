@@ -109,9 +109,9 @@ async def strategist(client: AsyncClient, news: Notifications) -> str:
 async def main() -> None:
     """Let the three meet."""
     async with (
-        AsyncClient(URL, "top-down-01") as one,
-        AsyncClient(URL, "bottom-up-01") as other,
-        AsyncClient(URL, "strategist-01") as third,
+        AsyncClient(URL, "estimate-top-down") as one,
+        AsyncClient(URL, "estimate-bottom-up") as other,
+        AsyncClient(URL, "estimate-strategist") as third,
     ):
         await one.register("market_researcher", interests=["market growth"])
         await other.register("market_researcher", interests=["market growth"])

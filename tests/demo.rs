@@ -32,7 +32,7 @@ fn the_story_shows_all_that_memory_can_be() {
     assert!(told.starts_with(&format!("Watch it at {}/\n", hub.url)), "{told}");
     let status = status_of(&hub.url);
     assert_eq!(status["agents_active"], 0, "everybody left in good order: {status}");
-    assert_eq!((&status["conflicts"], &status["conflicts_unresolved"]), (&3.into(), &1.into()), "{status}");
+    assert_eq!((&status["conflicts"], &status["conflicts_unresolved"]), (&4.into(), &1.into()), "{status}");
     for kind in ["active", "contested", "superseded", "retracted"] {
         assert!(status["units"][kind].as_u64().unwrap() > 0, "{kind}: {status}");
     }
@@ -48,6 +48,7 @@ fn the_story_shows_all_that_memory_can_be() {
     assert_eq!(status_of(&hub.url)["agents"], 10);
     hub.stop();
 
+    assert!(told.contains("the Field notices conflict-"), "{told}");
     let log = log_of(data.path());
     let texts = Value::from(log).to_string();
     let missing = |names: &[&'static str]| -> BTreeSet<&'static str> {
@@ -78,6 +79,22 @@ fn the_story_shows_all_that_memory_can_be() {
         "informs",
     ];
     assert_eq!((missing(&types), missing(&relations)), (BTreeSet::new(), BTreeSet::new()));
+}
+
+#[test]
+fn what_a_level_does_not_serve_is_left_out() {
+    for (level, conflicts) in [("2", true), ("1", false), ("0", false)] {
+        let data = tempfile::tempdir().unwrap();
+        let hub = HubProcess::start(data.path(), &["--level", level]);
+        let played = run(&["demo", "--url", &hub.url, "--pace", "fast", "--once"]);
+        let told = String::from_utf8(played.stdout).unwrap();
+        let said = String::from_utf8_lossy(&played.stderr);
+        assert!(played.status.success(), "level {level}: {said}\n{told}");
+        assert_eq!(told.contains("the Field notices conflict-"), conflicts, "level {level}: {told}");
+        assert_eq!(told.contains("Left out, because"), !conflicts, "level {level}: {told}");
+        assert!(told.contains("(promises)"), "level {level}: it ends as it should: {told}");
+        hub.stop();
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ enum Command {
     Record(Box<record::Record>),
     /// Be brought what matters to a role
     Attune(Box<attune::Attune>),
-    /// List conflicts
+    /// List conflicts, check one unit for them, or scan the Field
     Detect(detect::Detect),
     /// Resolve a conflict
     Merge(merge::Merge),

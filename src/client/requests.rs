@@ -569,6 +569,11 @@ impl Merge {
         self
     }
 
+    /// What is to decide; a Field says in its capabilities which it serves.
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
     /// In favour of this unit: a ballot, or a human's decision on a conflict that was escalated.
     #[must_use]
     pub fn for_winner(mut self, unit: impl ToString) -> Self {

@@ -109,6 +109,7 @@ export async function fromDist(context) {
   const serve = (path) => (route) => route.fulfill({
     body: readFileSync(join(web, 'dist', path)), contentType: types[path.split('.').pop()],
   });
-  await context.route(/^http:\/\/[^/]+\/(\?[^#]*)?$/, serve('index.html'));
-  await context.route(/\/assets\//, (route) => serve(new URL(route.request().url()).pathname.slice(1))(route));
+  // At any prefix.
+  await context.route(/^http:\/\/[^?#]+\/(\?[^#]*)?$/, serve('index.html'));
+  await context.route(/\/assets\//, (route) => serve(new URL(route.request().url()).pathname.replace(/^.*(?=assets\/)/, ''))(route));
 }

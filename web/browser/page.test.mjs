@@ -119,6 +119,7 @@ test('a person resolves a conflict, and the log says so', async (t) => {
   const second = await hub.record('bob', 'The bridge holds 25 tons.', { score: 0.9, relations: [{ type: 'contradicts', target_id: first.memory_unit_id }] });
   const [id] = second.conflicts_detected;
   await visit(page, hub.url, `#/conflicts/${id}`);
+  await page.locator('.side-card mark').first().waitFor();
   assert.deepEqual(await page.locator('.side-card mark').allTextContents(), ['40', '25']);
   await page.locator('.strategy', { hasText: 'Surer one' }).getByText(`${second.memory_unit_id} would prevail.`).waitFor();
   await page.locator('[name=strategy][value=confidence_weighted]').check();
@@ -127,6 +128,7 @@ test('a person resolves a conflict, and the log says so', async (t) => {
   await page.fill('[name=person]', 'maria');
   await page.getByRole('button', { name: 'Join' }).click();
   await page.getByText(`${second.memory_unit_id} prevails, by surer one`).waitFor();
+  await page.getByText('Your decision stands.').waitFor();
   await page.locator('.chain').getByText('Measured, not estimated.').waitFor();
   const log = await hub.log();
   const merge = log.find((line) => line.event_type === 'MERGE');
@@ -137,6 +139,83 @@ test('a person resolves a conflict, and the log says so', async (t) => {
   const maria = agents.find((agent) => agent.id === 'maria');
   assert.deepEqual([maria.role, maria.connected], ['human_operator', true]);
   assert.deepEqual(complaints, []);
+});
+
+test('a decision is told of before the next conflict is shown', async (t) => {
+  const { hub, page, complaints } = await staged(t);
+  for (const agent of ['ann', 'bob']) await hub.register(agent);
+  const clash = async (subject) => {
+    const { memory_unit_id: target_id } = await hub.record('ann', `The ${subject} is red.`, { score: 0.6 });
+    return hub.record('bob', `The ${subject} is not red.`, { score: 0.9, relations: [{ type: 'contradicts', target_id }] });
+  };
+  const [one, two] = [await clash('roof'), await clash('door')];
+  // No conflict is named: the page shows the first of the list, and that leaves the list.
+  await visit(page, hub.url, '#/conflicts');
+  const shown = await page.locator('.stage-head .id').textContent();
+  const [here, next] = shown === one.conflicts_detected[0] ? [one, two] : [two, one];
+  await page.locator('[name=strategy][value=confidence_weighted]').check();
+  await page.fill('[name=rationale]', 'Looked again.');
+  await page.getByRole('button', { name: 'Resolve', exact: true }).click();
+  await page.fill('[name=person]', 'maria');
+  await page.getByRole('button', { name: 'Join' }).click();
+  const told = page.locator('.decided');
+  await told.getByText(`${here.memory_unit_id} is active again`).waitFor();
+  await told.getByText('It cannot be undone').waitFor();
+  assert.equal(await told.getByRole('link', { name: 'How it came about' }).getAttribute('href'), `#/replay/conflict/${here.conflicts_detected[0]}`);
+  await told.getByRole('link', { name: 'Next open conflict' }).click();
+  await page.locator('.stage-head', { hasText: next.conflicts_detected[0] }).waitFor();
+  assert.equal(await told.count(), 0);
+  assert.deepEqual(complaints, []);
+});
+
+test('old memory is looked after: first foreseen, then done', async (t) => {
+  const { hub, page, complaints } = await staged(t);
+  await hub.register('ann');
+  const { memory_unit_id: old } = await hub.record('ann', 'The first count.');
+  for (let n = 0; n < 101; n += 1) await hub.record('ann', `Crate ${n} is full.`, n === 0 ? { relations: [{ type: 'supersedes', target_id: old }] } : {});
+  await visit(page, hub.url, '#/field');
+  const block = page.getByRole('region', { name: 'Look after old memory' });
+  const dialog = page.locator('.dialog', { hasText: 'Units that are meant' });
+  await block.locator('[name=reason]').fill('Counted anew.');
+  await block.getByRole('button', { name: 'See what it would do' }).click();
+  await page.fill('[name=person]', 'maria');
+  await page.getByRole('button', { name: 'Join' }).click();
+  await dialog.getByRole('heading', { name: 'Archive 1 unit?' }).waitFor();
+  await dialog.getByText('with the status superseded').waitFor();
+  await dialog.getByRole('button', { name: 'Archive' }).click();
+  await block.getByText('1 unit archived.').waitFor();
+  assert.ok(JSON.stringify(await hub.log()).includes('Counted anew.'));
+  // The list picks out what is archived.
+  await page.evaluate(() => { location.hash = '#/memory?status=archived'; });
+  await page.getByText('1 match').waitFor();
+  await page.locator('.unit-row').getByText('The first count.').waitFor();
+  // What no session can be called is refused in the form's own words.
+  await page.evaluate(() => { location.hash = '#/field'; });
+  await block.locator('[name=session]').fill('x'.repeat(3_000));
+  await block.getByRole('button', { name: 'See what it would do' }).click();
+  await block.getByText('The session is not a name that a session can have.').waitFor();
+  // A purge of everything: the dialog is the confirmation.
+  await block.locator('[name=session]').fill('');
+  await block.getByLabel('What to do').selectOption('purge');
+  await block.getByLabel('Status').selectOption('');
+  await block.getByRole('button', { name: 'See what it would do' }).click();
+  await dialog.getByRole('heading', { name: 'Purge 102 units?' }).waitFor();
+  assert.equal((await hub.status()).units.active, 101, 'nothing is done by looking');
+  await dialog.getByRole('button', { name: 'Purge' }).click();
+  await block.getByText(/^102 units purged/).waitFor();
+  assert.equal((await hub.status()).units.active, 0);
+  assert.deepEqual(complaints, []);
+});
+
+test('a replay of nothing says so in the page\'s words', async (t) => {
+  const { hub, page } = await staged(t);
+  await hub.register('ann');
+  await hub.record('ann', 'Something.');
+  for (const [path, words] of [['task/none', 'There is no task none in this Field.'], ['decision/mem-9', 'What is not a decision is replayed as a unit.'], ['tale/mem-9', 'A tale cannot be replayed']]) {
+    await visit(page, hub.url, `#/replay/${path}`);
+    await page.getByText(words).waitFor();
+    assert.equal(await page.getByText('target_type').count(), 0);
+  }
 });
 
 test('escalation, a person\'s decision, and a vote', async (t) => {
@@ -202,7 +281,7 @@ test('a page that is opened late shows the same as one that watched all along', 
   // The last word of the story.
   await page.getByText('Tell me before anything is promised').waitFor();
   const expected = await rows(late);
-  assert.equal(expected.length, 20);
+  assert.equal(expected.length, 22);
   await assertEventually(async () => assert.deepEqual(await rows(page), expected));
   const events = (of) => of.evaluate(() => [...document.querySelectorAll('.event')].map((row) => row.textContent));
   for (const of of [page, late]) {

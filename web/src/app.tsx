@@ -131,6 +131,7 @@ function FieldChoice(): JSX.Element {
 
 function Head({ title }: { title: string }): JSX.Element {
   const now = status.value;
+  const recorded = Object.entries(now?.units ?? {}).reduce((sum, [key, value]) => (key === 'draft' ? sum : sum + value), 0);
   const [, second] = useState(0);
   const { state, retryAt } = line.value;
   useEffect(() => {
@@ -153,8 +154,8 @@ function Head({ title }: { title: string }): JSX.Element {
         ) : now ? (
           <>
             <span title="The Field's own clock">epoch <b>{count(now.epoch)}</b></span>
-            <span class="opt"><b>{count(Object.entries(now.units).reduce((sum, [key, value]) => (key === 'draft' ? sum : sum + value), 0))}</b> units</span>
-            <span class="opt"><b>{count(now.agents_active)}</b> agents here</span>
+            <span class="opt"><b>{count(recorded)}</b> {recorded === 1 ? 'unit' : 'units'}</span>
+            <span class="opt"><b>{count(now.agents_active)}</b> {now.agents_active === 1 ? 'agent' : 'agents'} here</span>
           </>
         ) : null}
       </div>

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Conflict, UnitInFull } from '../src/hub/types';
 import { clash } from '../src/words/clash';
+import { Refused } from '../src/hub/http';
+import { meant, outcome, payloadOf, refusedWords, type Wish } from '../src/words/compacting';
 import { bytes, compact, milliseconds } from '../src/words/figures';
 import { matcher } from '../src/words/filter';
 import { foresee } from '../src/words/foresee';
@@ -111,5 +113,30 @@ describe('foresee', () => {
   it('says nothing where it does not know', () => {
     expect(foresee('evidence_count', conflict, side('mem-1', 1, 0.9, 2), side('mem-2', 2, 0.5))).toBeNull();
     expect(foresee('authority', conflict, side('mem-1', 1, 0.9), side('mem-2', 2, 0.5))).toBeNull();
+  });
+});
+
+describe('compacting in words', () => {
+  const wish: Wish = { strategy: 'archive', age: '', type: '', status: 'superseded', session: '', reason: '' };
+
+  it('asks for what the form says, and confirms a purge', () => {
+    expect(payloadOf(wish)).toEqual({ strategy: 'archive', filter: { status: ['superseded'] } });
+    expect(payloadOf({ ...wish, strategy: 'summarize', status: '', age: '0', type: 'finding', session: ' s-1 ', reason: ' old ' }))
+      .toEqual({ strategy: 'summarize', filter: { max_age_epochs: 0, types: ['finding'], session_id: 's-1' }, reason: 'old' });
+    expect(payloadOf({ ...wish, strategy: 'purge', status: '' })).toEqual({ strategy: 'purge', filter: { max_age_epochs: 0 }, confirm: true });
+  });
+
+  it('says what is meant and what came of it', () => {
+    expect(meant({ ...wish, age: '1', session: 's-1' })).toBe('with the status superseded, of the session s-1, older than 1 epoch');
+    expect(meant({ ...wish, status: '', age: '0' })).toBe('all that there are');
+    const found = { units_affected: 1, synthesis_units_created: 0, storage_reclaimed_bytes: null };
+    expect(outcome('archive', found)).toBe('1 unit archived.');
+    expect(outcome('summarize', { ...found, units_affected: 9, synthesis_units_created: 1 })).toBe('9 units archived behind 1 synthesis.');
+    expect(outcome('purge', { ...found, storage_reclaimed_bytes: 2_048 })).toBe('1 unit purged, 2 KiB of memory given back.');
+  });
+
+  it('says no in the form\'s own words', () => {
+    expect(refusedWords(new Refused({ code: 'INVALID_MESSAGE', message: 'filter.session_id is too long.' }))).toContain('The session is not a name');
+    expect(refusedWords(new Refused({ code: 'UNSUPPORTED_OPERATION', message: 'COMPACT with strategy purge …' }))).toContain('does not do that');
   });
 });

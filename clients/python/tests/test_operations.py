@@ -75,11 +75,28 @@ async def test_compact_asks_as_the_protocol_says(hub: Hub) -> None:
         old = await finding(ann, "old")
         await finding(ann, "new", relations=[("supersedes", old)])
         if "COMPACT" in served:
-            compacted = await ann.compact("archive", status=["superseded"])
+            previewed = await ann.compact("archive", status=["superseded"], dry_run=True)
+            assert (previewed.units_affected, previewed.dry_run) == (1, True)
+            compacted = await ann.compact("archive", status=["superseded"], reason="Replaced.")
+            # The preview left it for this one.
             assert (compacted.units_affected, compacted.synthesis_units_created) == (1, 0)
+            assert not compacted.dry_run
         else:
             with pytest.raises(errors.UnsupportedOperation):
                 await ann.compact("archive", status=["superseded"])
+
+
+def test_a_purge_of_everything_has_to_be_confirmed(hub: Hub) -> None:
+    with Client(hub.url, "ann") as ann:
+        if "level-3-purge" not in ann.register("researcher").field_capabilities.extensions:
+            pytest.skip("this hub purges nothing")
+        for number in range(101):
+            ann.record("finding", f"Crate {number} is full.", **SURE)
+        with pytest.raises(errors.InvalidMessage):
+            ann.compact("purge", max_age_epochs=0)
+        purged = ann.compact("purge", max_age_epochs=0, reason="A test.", confirm=True)
+        assert purged.units_affected == 101
+        assert purged.storage_reclaimed_bytes
 
 
 def test_a_team_over_http(hub: Hub) -> None:

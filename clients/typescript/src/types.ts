@@ -150,8 +150,12 @@ export interface CompactRequest {
     types?: MemoryType[];
     status?: string[];
   };
-  /** Extension, for `purge`. */
+  /** Extension: why; stays in the log, whatever the strategy. */
   reason?: string;
+  /** Extension: a purge that would leave nothing is meant; every unit is `filter: { max_age_epochs: 0 }`. */
+  confirm?: boolean;
+  /** Extension: nothing is changed, and the answer tells what would be. */
+  dry_run?: boolean;
 }
 
 export interface CommitRequest {
@@ -329,6 +333,8 @@ export interface Compacted {
   units_affected: number;
   synthesis_units_created: number;
   storage_reclaimed_bytes: number | null;
+  /** Extension: true where nothing was changed, because a preview was asked for. */
+  dry_run?: boolean;
 }
 
 export interface Subscription {

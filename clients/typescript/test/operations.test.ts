@@ -54,14 +54,30 @@ test("a team", async (t) => {
   assert.equal((await ann.discard(other, "No.")).status, "ok");
   assert.equal((await ann.send("DETECT", { mode: "list" }))["status"], "ok");
   if (registered.field_capabilities.supported_operations.includes("COMPACT")) {
-    const compacted = await ann.compact({ strategy: "archive", filter: { status: ["superseded"] } });
-    assert.equal(compacted.status, "ok");
+    const everything = { strategy: "archive" as const, filter: { max_age_epochs: 0 }, reason: "A test." };
+    const previewed = await ann.compact({ ...everything, dry_run: true });
+    assert.ok(previewed.units_affected > 0 && previewed.dry_run);
+    const compacted = await ann.compact(everything);
+    // The preview left them for this one.
+    assert.deepEqual([compacted.units_affected, compacted.dry_run], [previewed.units_affected, undefined]);
   } else {
     await refused("UNSUPPORTED_OPERATION", ann.compact({ strategy: "archive" }));
   }
   assert.equal((await ann.deregister()).status, "ok");
   const gone = await refused("AGENT_NOT_REGISTERED", ann.detect());
   assert.equal(gone.details["status"], "offline");
+});
+
+test("a purge of everything has to be confirmed", async (t) => {
+  const hub = await Hub.start(t);
+  const { extensions } = (await (await fetch(`${hub.url}/v1/field/capabilities`)).json()) as { extensions: string[] };
+  if (!extensions.includes("level-3-purge")) return t.skip("this hub purges nothing");
+  const ann = await hub.agent(t, "ann");
+  const unit = { type: "finding" as const, intent: { purpose: "p" }, confidence: { score: 1, reason: "sure" } };
+  await Promise.all(Array.from({ length: 101 }, (_, number) => ann.record({ ...unit, content: `Crate ${number} is full.` })));
+  const purge = { strategy: "purge" as const, filter: { max_age_epochs: 0 } };
+  await refused("INVALID_MESSAGE", ann.compact(purge));
+  assert.equal((await ann.compact({ ...purge, confirm: true })).units_affected, 101);
 });
 
 test("refusals change nothing and say what to do", async (t) => {

@@ -15,6 +15,7 @@ use super::ask::DEFAULT_URL;
 use super::exit::Failure;
 use crate::client::http::HttpClient;
 use crate::client::{ClientOptions, HubAddress};
+use crate::protocol::Capabilities;
 use stage::Stage;
 
 /// How long one answer may take.
@@ -92,12 +93,15 @@ impl Demo {
                 status["name"]
             )));
         }
+        let can: Capabilities = serde_json::from_str(http.get("field/capabilities", None).await?.get())
+            .map_err(Failure::failed)?;
         // On a Field that others use, the team's names must be nobody's.
         let suffix = if is_empty { String::new() } else { format!("-{:04x}", rand::random::<u16>()) };
         let mut options = ClientOptions::new("").patient_for(PATIENCE);
         (options.token, options.field) = (token, self.field.clone());
-        let mut stage = Stage::new(&self.url, options, suffix, self.pace.pause());
+        let mut stage = Stage::new(&self.url, options, suffix, self.pace.pause(), can);
         stage.say(&format!("Watch it at {}/", self.url.trim_end_matches('/')))?;
+        stage.tell_what_is_missing()?;
         for round in 0.. {
             story::play(&mut stage, round).await?;
             if self.once {

@@ -1,12 +1,13 @@
-//! Where the story is played: who is there, and what was recorded under which name.
+//! Where the story is played: who is there, what was recorded under which name, and what the Field does not serve and
+//! the story has to leave out.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::super::exit::Failure;
 use super::super::screen;
-use crate::client::{Attune, Client, ClientOptions, Commit, Merge, Record, Register, Replay};
-use crate::protocol::{ConflictId, UnitId};
+use crate::client::{Attune, Client, ClientOptions, Commit, Detect, Merge, Record, Register, Replay};
+use crate::protocol::{Capabilities, ConflictId, Operation, UnitId};
 
 /// The running story.
 pub(super) struct Stage {
@@ -14,13 +15,44 @@ pub(super) struct Stage {
     options: ClientOptions,
     suffix: String,
     pause: Duration,
+    can: Capabilities,
     actors: HashMap<&'static str, Client>,
     units: HashMap<&'static str, UnitId>,
 }
 
 impl Stage {
-    pub fn new(url: &str, options: ClientOptions, suffix: String, pause: Duration) -> Self {
-        Self { url: url.to_owned(), options, suffix, pause, actors: HashMap::new(), units: HashMap::new() }
+    /// `can` is what the Field said that it serves.
+    pub fn new(
+        url: &str,
+        options: ClientOptions,
+        suffix: String,
+        pause: Duration,
+        can: Capabilities,
+    ) -> Self {
+        let url = url.to_owned();
+        Self { url, options, suffix, pause, can, actors: HashMap::new(), units: HashMap::new() }
+    }
+
+    fn serves(&self, operation: Operation) -> bool {
+        self.can.supported_operations.iter().any(|name| name == operation.name())
+    }
+
+    /// Whether the Field compares what is recorded by itself.
+    pub fn notices_clashes(&self) -> bool {
+        self.can.extensions.iter().any(|name| name == "automatic-detection")
+    }
+
+    /// Says once what will not be seen here.
+    pub fn tell_what_is_missing(&self) -> Result<(), Failure> {
+        let unserved = [Operation::Merge, Operation::Replay].into_iter().filter(|one| !self.serves(*one));
+        let mut missing: Vec<_> = unserved.map(|one| one.name().to_owned()).collect();
+        if !self.notices_clashes() {
+            missing.push("conflicts that the Field notices by itself".to_owned());
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.say(&format!("Left out, because this Field does not serve it: {}", missing.join(", ")))
     }
 
     /// Tells whoever started it.
@@ -78,6 +110,19 @@ impl Stage {
         Ok(recorded.conflicts_detected.first().copied())
     }
 
+    /// The conflict about a unit that nobody contradicted, if the Field has noticed one. Where RECORD's answer came before
+    /// all was compared, the check does what is left of that and waits for it.
+    pub async fn noticed(&self, name: &str, label: &str) -> Result<Option<ConflictId>, Failure> {
+        if !self.notices_clashes() || !self.serves(Operation::Detect) {
+            return Ok(None);
+        }
+        let detected = self.actor(name)?.detect(Detect::check(self.unit(label)?)).await?;
+        let Some(conflict) = detected.conflicts.first() else { return Ok(None) };
+        self.say(&format!("the Field notices {}: {}", conflict.id, conflict.description))?;
+        self.beat().await;
+        Ok(Some(conflict.id))
+    }
+
     /// Lets an agent be brought what matters to it.
     pub async fn attune(&self, name: &str, request: Attune) -> Result<(), Failure> {
         let brought = self.actor(name)?.attune(request).await?;
@@ -94,8 +139,13 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends a conflict, or has a say in it.
+    /// Ends a conflict, or has a say in it; where the Field does not serve that, the conflict stays open.
     pub async fn merge(&self, name: &str, request: Merge) -> Result<(), Failure> {
+        let strategy = request.strategy().name();
+        if !self.can.conflict_strategies.iter().any(|served| served == strategy) {
+            return self
+                .say(&format!("{name} would settle it by {strategy}, which this Field does not serve"));
+        }
         let merged = self.actor(name)?.merge(request).await?;
         self.say(&format!("{name} on {}: {}", merged.conflict.id, merged.status))?;
         self.beat().await;
@@ -111,18 +161,24 @@ impl Stage {
         Ok(())
     }
 
-    /// Asks how something came about.
+    /// Asks how something came about, where the Field can tell.
     pub async fn replay(&self, name: &str, request: Replay) -> Result<(), Failure> {
+        if !self.serves(Operation::Replay) {
+            return Ok(());
+        }
         let replayed = self.actor(name)?.replay(request).await?;
         self.say(&format!("{name} replays the decision: {} events", replayed.total_events))?;
         self.beat().await;
         Ok(())
     }
 
-    /// Everybody leaves in good order.
+    /// Everybody leaves in good order; where the Field does not serve that, by hanging up.
     pub async fn leave(&mut self) -> Result<(), Failure> {
+        let deregisters = self.serves(Operation::Deregister);
         for (_, client) in self.actors.drain() {
-            client.deregister().await?;
+            if deregisters {
+                client.deregister().await?;
+            }
             client.close().await;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! What the team does: a question, findings that contradict each other, a conflict that is settled and one that waits for
-//! a person, a draft, an answer, a correction, a decision, and how it is accounted for.
+//! What the team does: a question, findings that contradict each other, a conflict that is settled, one that the Field
+//! notices by itself and one that waits for a person, a draft, an answer, a correction, a decision, and how it is accounted for.
 
 use super::super::exit::Failure;
 use super::stage::Stage;
@@ -34,6 +34,7 @@ pub(super) async fn play(stage: &mut Stage, round: usize) -> Result<(), Failure>
     clash(stage, market, &sizing).await?;
     pricing(stage, market, &plan).await?;
     law(stage, market, &plan).await?;
+    unnoticed(stage, market, &plan).await?;
     decision(stage, market, &plan).await
 }
 
@@ -193,6 +194,27 @@ async fn law(stage: &mut Stage, market: &Market, plan: &str) -> Result<(), Failu
         // Equally sure: nothing but a person can decide.
         let merge = Merge::by(Strategy::ConfidenceWeighted, conflict);
         stage.merge("fay", merge.because("Both are equally sure of it.")).await?;
+    }
+    Ok(())
+}
+
+/// Two agents say different things of the same matter, and neither knows of the other: the Field does.
+async fn unnoticed(stage: &mut Stage, market: &Market, plan: &str) -> Result<(), Failure> {
+    let Market { name, .. } = market;
+    let purpose = "Plan the first weeks";
+    let promised = Record::finding(format!("Setting up a new customer in {name} takes 6 weeks."))
+        .because(purpose)
+        .for_task(plan)
+        .sure(0.6, "What sales tells customers.");
+    stage.record("dee", "setup promised", promised).await?;
+    let measured = Record::finding(format!("Setting up a new customer in {name} takes 3 weeks."))
+        .because(purpose)
+        .for_task(plan)
+        .sure(0.9, "The last forty customers, measured.");
+    stage.record("ada", "setup measured", measured).await?;
+    if let Some(conflict) = stage.noticed("ada", "setup measured").await? {
+        let merge = Merge::by(Strategy::ConfidenceWeighted, conflict);
+        stage.merge("eli", merge.because("Measured beats promised.")).await?;
     }
     Ok(())
 }

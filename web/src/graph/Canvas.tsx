@@ -49,7 +49,6 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
       layout: { name: 'preset' },
       minZoom: 0.12,
       maxZoom: 2.2,
-      wheelSensitivity: 0.25,
       autoungrabify: true,
       boxSelectionEnabled: false,
       selectionType: 'single',

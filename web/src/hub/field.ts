@@ -166,7 +166,9 @@ function take(told: Notification[]): void {
     const { memory_unit: whole, ...light } = one;
     const news = isNews(one);
     if (whole) {
-      if (news || !units.has(whole.id)) changed.push(whole);
+      // What the stream brings of a unit does not say whether it is archived; its events do.
+      const archived = one.event === 'memory.archived' || (units.get(whole.id)?.archived ?? whole.archived);
+      if (news || !units.has(whole.id)) changed.push(archived === undefined ? whole : { ...whole, archived });
     }
     // The row shows a line of the unit; the unit itself is kept once, elsewhere.
     fresh.push(whole ? { ...light, memory_unit: lighter(whole) } : light);

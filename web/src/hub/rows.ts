@@ -36,7 +36,7 @@ export interface Wanted {
 export function wants(wanted: Wanted, it: Unit): boolean {
   return (
     (!wanted.type || it.type === wanted.type) &&
-    (wanted.status ? it.status === wanted.status : it.status !== 'draft') &&
+    (wanted.status === 'archived' ? it.archived === true : wanted.status ? it.status === wanted.status : it.status !== 'draft') &&
     (!wanted.agent || it.source.agent_id === wanted.agent) &&
     (!wanted.task || it.intent.task_id === wanted.task) &&
     (!wanted.session || it.source.session_id === wanted.session)

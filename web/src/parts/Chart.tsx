@@ -20,11 +20,13 @@ interface Props {
   times: number[];
   series: Series[];
   format: (value: number) => string;
+  /** Steps that the marks of the axis may be apart, where they are not to be decimal. */
+  steps?: number[];
   /** The scale reaches at least this high. */
   least: number;
 }
 
-export function Chart({ title, now, times, series, format, least }: Props): JSX.Element {
+export function Chart({ title, now, times, series, format, steps, least }: Props): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const isDark = dark.value;
@@ -43,7 +45,7 @@ export function Chart({ title, now, times, series, format, least }: Props): JSX.
         cursor: { y: false, points: { size: 5 } },
         legend: { show: false },
         scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.15, least)] } },
-        axes: [{ ...axis, size: 20, space: 90, grid: { show: false } }, { ...axis, size: 52, space: 34, values: (_, splits) => splits.map(format) }],
+        axes: [{ ...axis, size: 20, space: 90, grid: { show: false } }, { ...axis, size: 52, space: 34, ...(steps ? { incrs: steps } : {}), values: (_, splits) => splits.map(format) }],
         series: [{}, ...series.map((one) => ({ label: one.word, stroke: colour(one), width: 1.6, points: { show: false }, ...(one.dashed ? { dash: [5, 4] } : { fill: `${colour(one)}18` }) }))],
       },
       [times, ...series.map((one) => one.values)] as uPlot.AlignedData,

@@ -10,15 +10,27 @@ import { AgentLink, Confidence, ConflictMark, Empty, Epoch, Problem, Said, Statu
 import { Icon, TypeMark } from '../parts/icons';
 import { Timeline } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
-import { address, route } from '../route';
+import { address, go, route } from '../route';
 import { clash, type Piece } from '../words/clash';
 import { STRATEGIES } from '../words/names';
 import { foresee } from '../words/foresee';
 import { oneLine, shown } from '../words/text';
 
+/** What a decision of this page brought about, by conflict: said until one turns to another. */
+interface Decision {
+  id: string;
+  effects: Merged['side_effects'];
+}
+
 export function Conflicts(): JSX.Element {
   const chosen = route.value.path[0] ?? null;
   const [filter, setFilter] = useState<'open' | 'resolved'>('open');
+  const [decision, setDecision] = useState<Decision | null>(null);
+  const decided = (id: string, effects: Merged['side_effects']): void => {
+    setDecision({ id, effects });
+    // It stays in view, though it leaves the list of those that are open.
+    if (route.value.path[0] !== id) go(address('conflicts', [id]), true);
+  };
   const all = conflicts.value;
   const open = all.filter((one) => one.status !== 'resolved').sort((a, b) => Number(b.status === 'escalated') - Number(a.status === 'escalated'));
   const resolved = all.filter((one) => one.status === 'resolved');
@@ -46,7 +58,7 @@ export function Conflicts(): JSX.Element {
           </nav>
         </section>
         <section class="stage" aria-label="The conflict" tabIndex={0}>
-          {found ? <Stage key={found.id} conflict={found} />
+          {found ? <Stage key={found.id} conflict={found} decision={decision?.id === found.id ? decision : null} next={open.find((one) => one.id !== found.id) ?? null} onDecided={decided} />
             : chosen && conflictsLoaded.value ? <Problem text={`There is no conflict ${chosen} here.`} />
             : <Empty title="Nothing contradicts itself here"><p>When an agent records what contradicts a unit that stands, both sides appear here.</p></Empty>}
         </section>
@@ -55,7 +67,15 @@ export function Conflicts(): JSX.Element {
   );
 }
 
-function Stage({ conflict }: { conflict: Conflict }): JSX.Element {
+interface Staged {
+  conflict: Conflict;
+  decision: Decision | null;
+  /** Another one that is open. */
+  next: Conflict | null;
+  onDecided: (id: string, effects: Merged['side_effects']) => void;
+}
+
+function Stage({ conflict, decision, next, onDecided }: Staged): JSX.Element {
   const sides = useAsked<[UnitInFull, UnitInFull]>(
     () => Promise.all([fetchUnit(conflict.unit_a), fetchUnit(conflict.unit_b)]),
     [conflict.id, conflict.status],
@@ -79,6 +99,7 @@ function Stage({ conflict }: { conflict: Conflict }): JSX.Element {
         <a class="button" href={address('replay', ['conflict', conflict.id])}><Icon name="replay" size={15} /> Replay</a>
       </div>
       {sides.error && <Problem text={sides.error} retry={sides.again} />}
+      {decision && conflict.status === 'resolved' && <Decided conflict={conflict} effects={decision.effects} next={next} />}
       {conflict.status === 'resolved' && conflict.resolution && (
         <div class="verdict">
           <strong>{winner ? <>{winner} prevails</> : 'A synthesis took the place of both'}, by {STRATEGIES[conflict.resolution.strategy]?.name.toLowerCase() ?? conflict.resolution.strategy}</strong>
@@ -99,13 +120,32 @@ function Stage({ conflict }: { conflict: Conflict }): JSX.Element {
           <Side it={b} pieces={piecesB} won={winner === b.id} lost={winner !== null && winner !== b.id} label="The later side" />
         </div>
       )}
-      {a && b && conflict.status !== 'resolved' && <Resolve conflict={conflict} a={a} b={b} />}
+      {a && b && conflict.status !== 'resolved' && <Resolve conflict={conflict} a={a} b={b} onDecided={onDecided} />}
       <section aria-label="What happened">
         <h2>What happened</h2>
         {history.error && <Problem text={history.error} />}
         {history.value && <Timeline events={history.value.timeline} label="History of this conflict" />}
       </section>
     </>
+  );
+}
+
+/** What came of a decision that was just taken here, before one goes on. */
+function Decided({ conflict, effects, next }: { conflict: Conflict; effects: Merged['side_effects']; next: Conflict | null }): JSX.Element {
+  const winner = conflict.resolution?.winner_id;
+  const losers = effects.superseded_units.join(' and ');
+  return (
+    <div class="done decided" role="status">
+      <p>
+        <strong>Your decision stands.</strong>{' '}
+        {winner ? <>{winner} is active again{losers && <>, {losers} is superseded</>}.</> : <>{effects.new_unit_id ?? 'A synthesis'} took the place of {losers}.</>}{' '}
+        It cannot be undone; whoever sees it otherwise records a unit that contradicts it.
+      </p>
+      <div class="actions">
+        <a class="button" href={address('replay', ['conflict', conflict.id])}>How it came about</a>
+        {next && <a class="button button-main" href={address('conflicts', [next.id])}>Next open conflict</a>}
+      </div>
+    </div>
   );
 }
 
@@ -122,7 +162,7 @@ function Side({ it, pieces, won, lost, label }: { it: UnitInFull; pieces: Piece[
         <dt>When</dt><dd><Epoch epoch={it.epoch} timestamp={it.source.timestamp} /></dd>
         <dt>Why</dt><dd><bdi dir="auto">{oneLine(it.intent.purpose, 240)}</bdi></dd>
         {it.confidence && <><dt>Sure</dt><dd><Confidence score={it.confidence.score} /> <bdi dir="auto">{oneLine(it.confidence.reason, 240)}</bdi></dd></>}
-        <dt>Backed by</dt><dd>{it.inbound_relations.filter((one) => one.type === 'supports').length} supporting units, {it.confidence?.evidence?.length ?? 0} pieces of evidence</dd>
+        <dt>Backed by</dt><dd>{it.inbound_relations.filter((one) => one.type === 'supports').length} supporting {it.inbound_relations.filter((one) => one.type === 'supports').length === 1 ? 'unit' : 'units'}, {it.confidence?.evidence?.length ?? 0} pieces of evidence</dd>
       </dl>
     </article>
   );
@@ -133,7 +173,7 @@ interface Merged {
   side_effects: { superseded_units: string[]; new_unit_id: string | null; notified_agents: string[] };
 }
 
-function Resolve({ conflict, a, b }: { conflict: Conflict; a: UnitInFull; b: UnitInFull }): JSX.Element {
+function Resolve({ conflict, a, b, onDecided }: { conflict: Conflict; a: UnitInFull; b: UnitInFull; onDecided: Staged['onDecided'] }): JSX.Element {
   const served = capabilities.value?.conflict_strategies ?? [];
   // A person's own decision ends what was escalated; nothing else does.
   const offered = conflict.status === 'escalated' ? served.filter((one) => one === 'human_escalation') : served;
@@ -171,6 +211,7 @@ function Resolve({ conflict, a, b }: { conflict: Conflict; a: UnitInFull; b: Uni
         pending_vote: 'Your ballot is cast. More are needed.',
       }[answer.status]);
       if (answer.status !== 'pending_vote') setRationale('');
+      if (answer.status === 'resolved') onDecided(conflict.id, answer.side_effects);
       refreshConflicts();
       void ensure(answer.side_effects.new_unit_id ? [answer.side_effects.new_unit_id] : []);
     } catch (failed) {

@@ -1,15 +1,12 @@
 /** How the hub does: rates, latencies, sizes; what the Field can do; looking after old memory. */
 
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
 import { capabilities, rates, status } from '../hub/field';
-import { inWords } from '../hub/http';
-import { act } from '../hub/person';
-import { MEMORY_TYPES, UNIT_STATUSES } from '../hub/types';
+import { UNIT_STATUSES } from '../hub/types';
 import { Chart, type Series } from '../parts/Chart';
-import { Dialog, Problem, Select, StatusMark } from '../parts/bits';
-import { bytes, compact, count, milliseconds, span } from '../words/figures';
-import { STATUS_WORDS, TYPE_WORDS } from '../words/names';
+import { StatusMark } from '../parts/bits';
+import { BYTE_STEPS, bytes, compact, count, milliseconds, span } from '../words/figures';
+import { Compacting } from './Compacting';
 
 const BLUE = { light: '#3b4fc4', dark: '#9aa8ff' };
 const RED = { light: '#c2381f', dark: '#ff8a70' };
@@ -29,14 +26,14 @@ export default function Field(): JSX.Element {
         <Chart title="Deliveries a second" now={last ? compact(last.deliveries) : '–'} times={times} format={compact} least={1} series={[series('notifications sent', TEAL, (one) => one.deliveries)]} />
         <Chart title="Latency, durable" now={last?.p99 != null ? milliseconds(last.p99) : '–'} times={times} format={milliseconds} least={0.001} series={[series('half are faster than', BLUE, (one) => one.p50), series('99 of 100 are faster than', RED, (one) => one.p99, true)]} />
         <Chart title="Open connections" now={last ? count(last.connections) : '–'} times={times} format={compact} least={4} series={[series('all doors', GREY, (one) => one.connections)]} />
-        <Chart title="Log on disk" now={last ? bytes(last.logBytes) : '–'} times={times} format={bytes} least={1024} series={[series('this Field', BLUE, (one) => one.logBytes)]} />
-        {last?.memoryBytes != null && <Chart title="Memory of the hub" now={bytes(last.memoryBytes)} times={times} format={bytes} least={1024} series={[series('the whole process', TEAL, (one) => one.memoryBytes)]} />}
+        <Chart title="Log on disk" now={last ? bytes(last.logBytes) : '–'} times={times} format={bytes} steps={BYTE_STEPS} least={1024} series={[series('this Field', BLUE, (one) => one.logBytes)]} />
+        {last?.memoryBytes != null && <Chart title="Memory of the hub" now={bytes(last.memoryBytes)} times={times} format={bytes} steps={BYTE_STEPS} least={1024} series={[series('the whole process', TEAL, (one) => one.memoryBytes)]} />}
       </div>
       <div class="blocks">
         <Holds />
         <Can />
         <Bounds />
-        {capabilities.value?.supported_operations.includes('COMPACT') && <Compact />}
+        {capabilities.value?.supported_operations.includes('COMPACT') && <Compacting />}
       </div>
     </div>
   );
@@ -94,70 +91,6 @@ function Bounds(): JSX.Element | null {
     <section class="block" aria-label="Limits">
       <h2>Limits that clients meet</h2>
       <dl class="facts">{Object.entries(can.limits).map(([key, value]) => <><dt>{key.replaceAll('_', ' ')}</dt><dd>{key.endsWith('bytes') ? bytes(value) : count(value)}</dd></>)}</dl>
-    </section>
-  );
-}
-
-interface Compacted {
-  units_affected: number;
-  synthesis_units_created: number;
-  storage_reclaimed_bytes: number | null;
-}
-
-/** First counted, then done. */
-function Compact(): JSX.Element {
-  const [strategy, setStrategy] = useState('archive');
-  const [age, setAge] = useState('1000');
-  const [type, setType] = useState('');
-  const [state, setState] = useState('superseded');
-  const [preview, setPreview] = useState<{ payload: Record<string, unknown>; affected: number } | null>(null);
-  const [done, setDone] = useState<string | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  const payload = { strategy, filter: { ...(age ? { max_age_epochs: Number(age) } : {}), ...(type ? { types: [type] } : {}), ...(state ? { status: [state] } : {}) } };
-  const look = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setError(null);
-    setDone(null);
-    try {
-      const found = await act<Compacted>('COMPACT', { ...payload, dry_run: true });
-      setPreview({ payload, affected: found.units_affected });
-    } catch (failed) {
-      setError(inWords(failed));
-    }
-  };
-  const run = async (): Promise<void> => {
-    if (!preview) return;
-    try {
-      const found = await act<Compacted>('COMPACT', preview.payload);
-      setDone(`${count(found.units_affected)} units: done.${found.synthesis_units_created > 0 ? ` ${count(found.synthesis_units_created)} syntheses were written.` : ''}`);
-    } catch (failed) {
-      setError(inWords(failed));
-    }
-    setPreview(null);
-  };
-  return (
-    <section class="block" aria-label="Look after old memory">
-      <h2>Look after old memory</h2>
-      <form class="field" onSubmit={(event) => void look(event)}>
-        <div class="choice">
-          <Select label="What to do" value={strategy} options={[['archive', 'Archive'], ['summarize', 'Summarize'], ['purge', 'Purge']]} onChange={setStrategy} />
-          <Select label="Status" value={state} options={[['', 'any status'], ...UNIT_STATUSES.filter((one) => one !== 'draft').map((one) => [one, STATUS_WORDS[one]] as const)]} onChange={setState} />
-          <Select label="Type" value={type} options={[['', 'any type'], ...MEMORY_TYPES.map((one) => [one, TYPE_WORDS[one]] as const)]} onChange={setType} />
-        </div>
-        <label class="field"><span>Older than so many epochs</span><input class="input" type="number" min="0" value={age} onInput={(event) => setAge(event.currentTarget.value)} /></label>
-        {error && <Problem text={error} />}
-        {done && <div class="done" role="status">{done}</div>}
-        <div class="actions"><button type="submit" class="button">Count what it would touch</button></div>
-      </form>
-      {preview && (
-        <Dialog title={`${strategy === 'purge' ? 'Purge' : strategy === 'archive' ? 'Archive' : 'Summarize'} ${count(preview.affected)} units?`} onClose={() => setPreview(null)}>
-          <p>{strategy === 'purge' ? 'Purged units leave memory for good; the log keeps a tombstone for each.' : strategy === 'archive' ? 'Archived units are brought to nobody unless asked for. They stay in lists and replays.' : 'The hub writes syntheses of them and archives the originals.'}</p>
-          <div class="actions">
-            <button type="button" class="button" onClick={() => setPreview(null)}>Leave it</button>
-            <button type="button" class={strategy === 'purge' ? 'button button-danger' : 'button button-main'} disabled={preview.affected === 0} onClick={() => void run()}>{preview.affected === 0 ? 'Nothing to do' : 'Do it'}</button>
-          </div>
-        </Dialog>
-      )}
     </section>
   );
 }

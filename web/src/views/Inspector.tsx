@@ -125,7 +125,7 @@ function Brought({ answer }: { answer: Attuned }): JSX.Element {
         <div class="budget-words" role="status">
           <span><b>{count(units_returned)}</b> of {count(units_available)} units that could be brought</span>
           {tokens_budget !== null && <span><b>{count(tokens_used ?? 0)}</b> of {count(tokens_budget)} tokens</span>}
-          {answer.conflicts.length > 0 && <span>{answer.conflicts.length} open conflicts come along: {answer.conflicts.slice(0, 6).map((one) => <><ConflictLink id={one.id} /> </>)}</span>}
+          {answer.conflicts.length > 0 && <span>{answer.conflicts.length === 1 ? 'An open conflict comes' : `${answer.conflicts.length} open conflicts come`} along: {answer.conflicts.slice(0, 6).map((one) => <><ConflictLink id={one.id} /> </>)}</span>}
         </div>
         {tokens_budget !== null && <div class="budget-bar" aria-hidden="true"><span style={{ width: `${Math.min(100, ((tokens_used ?? 0) / tokens_budget) * 100)}%` }} /></div>}
         {answer.warning && <Problem text={answer.warning.message} />}

@@ -171,8 +171,8 @@ function Vitals(): JSX.Element {
     <section class="pulse" aria-label="Vital signs">
       <div class="pulse-figures">
         <div class="figure"><b>{last ? compact(last.operations) : '–'}</b><span>operations/s</span></div>
-        <div class="figure"><b>{now ? compact(now.agents_active) : '–'}</b><span>agents here</span></div>
-        <div class={open > 0 ? 'figure figure-clash' : 'figure'}><a href={address('conflicts')}><b>{now ? compact(open) : '–'}</b><span>{escalated > 0 ? `open conflicts, ${escalated} for you` : 'open conflicts'}</span></a></div>
+        <div class="figure"><b>{now ? compact(now.agents_active) : '–'}</b><span>{now?.agents_active === 1 ? 'agent' : 'agents'} here</span></div>
+        <div class={open > 0 ? 'figure figure-clash' : 'figure'}><a href={address('conflicts')}><b>{now ? compact(open) : '–'}</b><span>{open === 1 ? 'open conflict' : 'open conflicts'}{escalated > 0 ? `, ${escalated} for you` : ''}</span></a></div>
       </div>
       <Pulse />
     </section>

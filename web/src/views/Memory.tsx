@@ -28,6 +28,23 @@ interface Listing {
   load: () => void;
 }
 
+interface Page {
+  units: Unit[];
+  cursor: string | null;
+}
+
+/** The next page that has something. The hub lists by status, and archived is none: those are picked out here. */
+async function nextPage(query: URLSearchParams, wanted: Wanted): Promise<Page> {
+  if (wanted.status !== 'archived') return get<Page>(`units?${query}`);
+  query.set('limit', '1000');
+  for (;;) {
+    const page = await get<Page>(`units?${query}`);
+    const units = page.units.filter((it) => it.archived);
+    if (units.length > 0 || page.cursor === null) return { units, cursor: page.cursor };
+    query.set('before', page.cursor);
+  }
+}
+
 /** The list, page by page from the newest back; what is recorded meanwhile comes in front. */
 function useListing(wanted: Wanted): Listing {
   const key = JSON.stringify([wanted, anew.value]);
@@ -43,8 +60,8 @@ function useListing(wanted: Wanted): Listing {
     busy.current = key;
     const query = new URLSearchParams({ order: 'newest', limit: String(PAGE) });
     if (place) query.set('before', place);
-    for (const [name, value] of Object.entries(wanted)) if (value) query.set(name, value);
-    get<{ units: (Unit & { archived: boolean })[]; cursor: string | null }>(`units?${query}`)
+    for (const [name, value] of Object.entries(wanted)) if (value && value !== 'archived') query.set(name, value);
+    nextPage(query, wanted)
       .then((page) => {
         remember([...page.units].reverse());
         setState((old) => {
@@ -126,7 +143,7 @@ function Bar({ graph }: { graph: boolean }): JSX.Element {
       <div class="grow"><Icon name="search" size={16} /><input class="input" data-search type="search" value={text} placeholder="Search by meaning, or open an id" aria-label="Search memory by meaning" onInput={(event) => { setText(event.currentTarget.value); if (!event.currentTarget.value) set({ q: null }); }} /></div>
       {!graph && (
         <>
-          <Select label="Status" value={wanted.status} options={[['', 'Any status'], ...UNIT_STATUSES.filter((one) => one !== 'draft').map((one) => [one, STATUS_WORDS[one]] as const)]} onChange={(value) => set({ status: value || null })} />
+          <Select label="Status" value={wanted.status} options={[['', 'Any status'], ...UNIT_STATUSES.filter((one) => one !== 'draft').map((one) => [one, STATUS_WORDS[one]] as const), ['archived', 'Archived']]} onChange={(value) => set({ status: value || null })} />
           <Select label="Type" value={wanted.type} options={[['', 'All types'], ...MEMORY_TYPES.map((one) => [one, TYPE_WORDS[one]] as const)]} onChange={(value) => set({ type: value || null })} />
           <Select label="Agent" value={wanted.agent} options={[['', 'All agents'], ...agents.value.slice(0, 500).map((one) => [one.id, one.id] as const)]} onChange={(value) => set({ agent: value || null })} />
         </>

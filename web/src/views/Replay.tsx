@@ -3,7 +3,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { conflicts, ensure, unit, unitsTick } from '../hub/field';
-import { get, look } from '../hub/http';
+import { get, inWords, look, Refused } from '../hub/http';
 import type { Replayed, ReplayEvent, Unit } from '../hub/types';
 import { Canvas } from '../graph/Canvas';
 import { Legend } from '../graph/LoomView';
@@ -92,8 +92,21 @@ function Account({ text }: { text: string }): JSX.Element {
   );
 }
 
+/** A replay, or why there is none, in the words of this page. */
+async function replayed(target: string, id: string, signal: AbortSignal): Promise<Replayed> {
+  try {
+    return await look<Replayed>('replay', { target_type: target, target_id: id, depth: 'full_trace' }, undefined, signal);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const word = TARGETS.find(([key]) => key === target)?.[1].toLowerCase();
+    if (!word) throw new Error(`A ${target} cannot be replayed: choose a unit, a decision, a conflict, a task or a session.`);
+    if (error.code.endsWith('NOT_FOUND')) throw new Error(`There is no ${word} ${shown(id)} in this Field.${target === 'decision' ? ' What is not a decision is replayed as a unit.' : ''}`);
+    throw new Error(error.code === 'INVALID_MESSAGE' ? `${shown(id)} is no id of a ${word}.` : inWords(error));
+  }
+}
+
 function Played({ target, id }: { target: string; id: string }): JSX.Element {
-  const asked = useAsked<Replayed>((signal) => look('replay', { target_type: target, target_id: id, depth: 'full_trace' }, undefined, signal), [target, id]);
+  const asked = useAsked<Replayed>((signal) => replayed(target, id, signal), [target, id]);
   const timeline = asked.value?.timeline ?? NOTHING;
   const [at, setAt] = useState(0);
   const [playing, setPlaying] = useState(false);

@@ -8,6 +8,12 @@ const dayAndClock = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'n
 
 export const count = (value: number): string => whole.format(value);
 
+/** A number and what it counts. */
+export const counted = (value: number, one: string, many: string): string => `${count(value)} ${value === 1 ? one : many}`;
+
+/** Steps of an axis of bytes: powers of two, so that its marks are whole. */
+export const BYTE_STEPS: number[] = Array.from({ length: 45 }, (_, power) => 2 ** power);
+
 export function compact(value: number): string {
   if (value < 10 && value % 1 !== 0) return tenths.format(value);
   if (value < 10_000) return whole.format(Math.round(value));

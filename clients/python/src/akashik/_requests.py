@@ -207,10 +207,12 @@ def compact(
     types: Iterable[str] | None,
     status: Iterable[str] | None,
     reason: str | None,
+    confirm: bool | None,
+    dry_run: bool | None,
 ) -> Payload:
     """COMPACT."""
     found = _given(max_age_epochs=max_age_epochs, session_id=session_id, types=types, status=status)
-    return _given(strategy=strategy, filter=found or None, reason=reason)
+    return _given(strategy=strategy, filter=found or None, reason=reason, confirm=confirm, dry_run=dry_run)
 
 
 def commit(

@@ -329,6 +329,8 @@ class Compacted(Answer):
     units_affected: int
     synthesis_units_created: int
     storage_reclaimed_bytes: int | None = None
+    dry_run: bool = False
+    """Extension: nothing was changed, because a preview was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -239,8 +239,15 @@ class Client:
         types: Iterable[MemoryType] | None = None,
         status: Iterable[str] | None = None,
         reason: str | None = None,
+        confirm: bool | None = None,
+        dry_run: bool | None = None,
     ) -> Compacted:
-        """COMPACT: archive, summarize or purge what the filter matches. ``reason`` is an Extension, for purge."""
+        """COMPACT: archive, summarize or purge what the filter matches.
+
+        Extensions: ``reason`` stays in the log, whatever the strategy; ``confirm`` is for a purge that would leave
+        nothing, with a ``max_age_epochs`` of 0 where every unit is meant; with ``dry_run`` nothing is changed, and the
+        answer tells what would be.
+        """
         payload = requests.compact(
             strategy=strategy,
             max_age_epochs=max_age_epochs,
@@ -248,6 +255,8 @@ class Client:
             types=types,
             status=status,
             reason=reason,
+            confirm=confirm,
+            dry_run=dry_run,
         )
         return read(Compacted, self._call("COMPACT", payload))
 
