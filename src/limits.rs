@@ -71,8 +71,8 @@ pub const DETECTION_BATCH_MAX: usize = 1_024;
 /// See [`DETECTION_BATCH_MAX`].
 pub const DETECTED_AN_ENTRY_MAX: usize = 64;
 
-/// What units claim, read and kept for comparing, bytes: of some 40,000 units; others are read again.
-pub const CLAIMS_KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// What units claim, read and kept for comparing, bytes: of some 120,000 units; others are read again.
+pub const CLAIMS_KEPT_MAX_BYTES: usize = 192 * 1024 * 1024;
 
 /// Longest rationale of a MERGE: a paragraph. A conflict carries it wherever it is shown.
 pub const RATIONALE_MAX_BYTES: usize = 4 * 1024;
