@@ -103,6 +103,35 @@ fn the_typescript_client_holds() {
     must(command("npm", &here, &["test"]));
 }
 
+/// What a checkout holds of the TypeScript client: neither its packages nor what is built.
+fn checked_out(to: &Path) {
+    let from = folder("clients/typescript");
+    std::fs::create_dir_all(to.join("src")).unwrap();
+    for file in ["package.json", "package-lock.json", "prepare.mjs", "tsconfig.json"] {
+        std::fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+    for file in std::fs::read_dir(from.join("src")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join("src").join(file.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn the_typescript_client_installs_from_a_checkout() {
+    let place = TempDir::new().unwrap();
+    let (client, project) = (place.path().join("client"), place.path().join("project"));
+    checked_out(&client);
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("package.json"), r#"{ "name": "project", "private": true }"#).unwrap();
+    let reached = attempt(command("npm", &client, &["view", "typescript", "version"]));
+    if let Err(why) = reached {
+        return skip(&format!("installing the TypeScript client is not tested: npm brings nothing: {why}"));
+    }
+    must(command("npm", &project, &["install", "--no-audit", "--no-fund", "../client"]));
+    let made = "import('@akashik/client').then(({ Client }) => process.exit(Client.connect ? 0 : 1))";
+    must(command("node", &project, &["--input-type=module", "-e", made]));
+}
+
 #[tokio::test]
 async fn two_agents_share_a_memory() {
     let data = TempDir::new().unwrap();
