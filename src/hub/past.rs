@@ -5,7 +5,6 @@
 //! whoever asks for the same epoch again. One is made at a time, few may wait for it, and a past of very many units is
 //! not made at all: it would take the memory of a second Field.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +13,11 @@ use serde_json::json;
 
 use super::index::SharedIndex;
 use super::reads::Reads;
+use super::restore::follow;
 use super::snapshot_file::SnapshotFile;
 use super::vector_keeper::VectorKeeper;
 use super::waiting::overloaded_refusal;
-use crate::field::{Entry, State, World, apply};
+use crate::field::{State, World};
 use crate::limits::{PAST_READS_MAX, PAST_UNITS_MAX};
 use crate::log::{LogError, LogReader};
 use crate::protocol::{Refusal, UnitStatus};
@@ -109,25 +109,8 @@ impl Past {
         let file = self.directory.as_deref().and_then(|directory| SnapshotFile::open(directory).ok());
         let file = file.filter(|file| file.belonging.epoch <= epoch && file.check(reader).is_ok());
         // What is wrong with a snapshot was said at the start; the log has it all.
-        let mut state = file.and_then(|file| file.state().ok()).unwrap_or_default();
-        let mut fault = None;
-        reader.scan(state.world.last_epoch, &mut |at, body| {
-            if at > epoch {
-                return ControlFlow::Break(());
-            }
-            match Entry::from_json(body) {
-                Ok(mut entry) => {
-                    entry.intern(&state.world);
-                    apply(&mut state, &entry);
-                    ControlFlow::Continue(())
-                }
-                Err(error) => {
-                    fault = Some(LogError::Corrupt { epoch: Some(at), what: error.to_string() });
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        fault.map_or(Ok(state), Err)
+        let state = file.and_then(|file| file.state().ok()).unwrap_or_default();
+        follow(reader, state, epoch, |_| {})
     }
 }
 

@@ -44,28 +44,46 @@ pub(super) fn restore(
     directory: Option<&Path>,
     progress: impl Fn(&World),
 ) -> Result<Restored, LogError> {
-    let mut state = directory.and_then(|directory| from_snapshot(reader, directory)).unwrap_or_default();
+    let state = directory.and_then(|directory| from_snapshot(reader, directory)).unwrap_or_default();
     let (from_snapshot, purges) = (state.world.entries, state.world.purges.len());
     progress(&state.world);
-    let mut fault = None;
-    reader.scan(state.world.last_epoch, &mut |epoch, body| match Entry::from_json(body) {
-        Ok(mut entry) => {
-            entry.intern(&state.world);
-            apply(&mut state, &entry);
-            if state.world.entries.is_multiple_of(STRIDE) {
-                progress(&state.world);
-            }
-            ControlFlow::Continue(())
-        }
-        Err(error) => {
-            fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
-            ControlFlow::Break(())
+    let state = follow(reader, state, u64::MAX, |world| {
+        if world.entries.is_multiple_of(STRIDE) {
+            progress(world);
         }
     })?;
-    if let Some(fault) = fault {
-        return Err(fault);
-    }
     Ok(Restored { state, reserved: reader.reserved()?, from_snapshot, purges })
+}
+
+/// A state, and what the log holds behind it up to an epoch, applied; `each` is shown the world after every entry.
+///
+/// # Errors
+/// A log that cannot be read, or an entry that this version did not write.
+pub(super) fn follow(
+    reader: &dyn LogReader,
+    mut state: State,
+    until: u64,
+    each: impl Fn(&World),
+) -> Result<State, LogError> {
+    let mut fault = None;
+    reader.scan(state.world.last_epoch, &mut |epoch, body| {
+        if epoch > until {
+            return ControlFlow::Break(());
+        }
+        match Entry::from_json(body) {
+            Ok(mut entry) => {
+                entry.intern(&state.world);
+                apply(&mut state, &entry);
+                each(&state.world);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                fault = Some(LogError::Corrupt { epoch: Some(epoch), what: error.to_string() });
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    fault.map_or(Ok(state), Err)
 }
 
 /// The state that the snapshot in a Field's directory holds. Whatever is wrong with it is said, and the log read in its

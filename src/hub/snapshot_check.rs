@@ -1,10 +1,10 @@
 //! What a Field's snapshot is worth, for whoever asks without a hub: `akashik log verify` and `log stat`.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 
+use super::restore::follow;
 use super::snapshot_file::{SnapshotFile, Unusable};
-use crate::field::{Entry, State, apply};
+use crate::field::State;
 use crate::log::{LogError, LogReader};
 
 /// How closely a snapshot is looked at.
@@ -72,31 +72,8 @@ fn inspect(
     }
     let state = file.state()?;
     if scrutiny == Scrutiny::Applied {
-        let log = applied(reader, file.belonging.epoch).map_err(Unusable::Log)?;
+        let log = follow(reader, State::default(), file.belonging.epoch, |_| {}).map_err(Unusable::Log)?;
         report.agrees = Some(log.world == state.world && log.ledger == state.ledger);
     }
     Ok(())
-}
-
-/// The state that a log comes to with the entry of an epoch.
-fn applied(reader: &dyn LogReader, epoch: u64) -> Result<State, LogError> {
-    let mut state = State::default();
-    let mut fault = None;
-    reader.scan(0, &mut |at, body| {
-        if at > epoch {
-            return ControlFlow::Break(());
-        }
-        match Entry::from_json(body) {
-            Ok(mut entry) => {
-                entry.intern(&state.world);
-                apply(&mut state, &entry);
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                fault = Some(LogError::Corrupt { epoch: Some(at), what: error.to_string() });
-                ControlFlow::Break(())
-            }
-        }
-    })?;
-    fault.map_or(Ok(state), Err)
 }
