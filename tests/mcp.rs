@@ -405,6 +405,11 @@ async fn sessions_are_bounded_and_end() {
     assert!(opens(&hub).await && opens(&hub).await && !opens(&hub).await);
     // Another Field has its own; the other doors are not touched.
     open_at(&hub, "/v1/fields/other/mcp").await;
+    let metrics = hub.get("/metrics").await.text();
+    for (field, count) in [("default", 3), ("other", 1)] {
+        let line = format!("akashik_mcp_sessions{{field=\"{field}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
     hub.register("http").await;
     assert_eq!(first.delete().await.status, 204);
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });

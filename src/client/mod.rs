@@ -31,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! Read [`address`] (where a hub is), `requests` (what can be asked), `identity` (who asks), `link` (the task that owns
+//! Read [`address`] (where a hub is), `requests` and `questions` (what can be asked), `identity` (who asks), `link` (the task that owns
 //! the socket) with its halves, `pending` (what waits for replies), `inbox` and `attached` (what is pushed, and how
 //! subscriptions survive), `subscribe` and `notifications` (the streams), `backoff` and [`http`], the one-shot way that
 //! the command line uses.
@@ -47,6 +47,7 @@ mod inbox;
 mod link;
 mod notifications;
 mod pending;
+mod questions;
 mod receiving;
 mod requests;
 mod subscribe;
@@ -67,7 +68,8 @@ pub use compact::Compact;
 pub use error::ClientError;
 pub use link::Connection;
 pub use notifications::{DirectNotifications, Notifications};
-pub use requests::{Attune, Commit, Detect, Merge, Record, Register, Replay};
+pub use questions::{Attune, Detect, Replay};
+pub use requests::{Commit, Merge, Record, Register};
 pub use subscribe::Subscribe;
 
 use crate::limits::IN_FLIGHT_MAX;

@@ -96,6 +96,7 @@ pub struct Metrics {
 #[derive(Debug, Default)]
 struct Scraped {
     connections: Family<DoorLabels, UnsignedGauge>,
+    mcp_sessions: Family<FieldLabels, UnsignedGauge>,
     units: Family<UnitLabels, UnsignedGauge>,
     entries: Family<FieldLabels, UnsignedGauge>,
     bytes: Family<FieldLabels, UnsignedGauge>,
@@ -136,6 +137,7 @@ impl Metrics {
             (notified(Door::WebSocket), notified(Door::Events));
         let scraped = Scraped::default();
         registry.register("connections", "Open connections", scraped.connections.clone());
+        registry.register("mcp_sessions", "MCP sessions over HTTP", scraped.mcp_sessions.clone());
         registry.register("units", "Memory units, by status", scraped.units.clone());
         registry.register("log_entries", "Entries of the log", scraped.entries.clone());
         registry.register_with_unit("log", "Size of the log", Unit::Bytes, scraped.bytes.clone());
@@ -233,8 +235,8 @@ impl Metrics {
         OpenConnection(Arc::clone(&self.open))
     }
 
-    /// The Prometheus text of everything, the gauges as they are now.
-    pub async fn render(&self, hub: &Hub) -> String {
+    /// The Prometheus text of everything, the gauges as they are now. The door counts the MCP sessions of each Field.
+    pub async fn render(&self, hub: &Hub, mcp_sessions: &[(&str, usize)]) -> String {
         let mut logs = Vec::new();
         for field in hub.fields() {
             // A log that cannot be read shows no figures; the rest is still worth showing.
@@ -243,6 +245,10 @@ impl Metrics {
         // Held while printing, so that two who ask at once do not mix their figures.
         let scraped = self.scraped.lock().unwrap_or_else(PoisonError::into_inner);
         scraped.units.clear();
+        for &(field, count) in mcp_sessions {
+            let labels = FieldLabels { field: field.to_owned() };
+            scraped.mcp_sessions.get_or_create(&labels).set(count as u64);
+        }
         let (mut websockets, mut events) = (0, 0);
         for (field, log) in logs {
             websockets += hub.sessions().count(Door::WebSocket, field.name());

@@ -55,6 +55,7 @@ mod waiting;
 mod writer;
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -263,6 +264,17 @@ fn lock(data: &Path) -> Result<File, StartError> {
 const READ_NICENESS: i32 = 5;
 /// How far the indexer steps back: nobody waits for it until an ATTUNE does, and then helps.
 const INDEX_NICENESS: i32 = 10;
+
+/// Refuses what stands under the name of one of the Field's own files and is none: opening a pipe waits for its other
+/// end, a start for ever. Absent is well.
+fn only_a_file(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::other(format!("{} is no file; take it away", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Lets the calling thread step back. A courtesy: where the system has none, or refuses, nothing is lost.
 fn step_back(niceness: i32) {

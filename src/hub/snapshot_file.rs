@@ -22,6 +22,7 @@ use std::thread;
 
 use thiserror::Error;
 
+use super::only_a_file;
 use crate::field::{Assembly, Part, Piece, Snapshot, State, read_part, snapshot_format};
 use crate::log::{LogError, LogReader};
 
@@ -195,6 +196,7 @@ fn write_all(
     pause: &mut dyn FnMut(&File, usize) -> io::Result<()>,
 ) -> io::Result<u64> {
     use std::io::Write;
+    only_a_file(path)?;
     let mut file = File::create(path)?;
     let header = belonging.header();
     file.write_all(&header)?;
@@ -258,10 +260,12 @@ impl SnapshotFile {
     /// Opens the snapshot in a Field's directory and finds its parts.
     pub fn open(directory: &Path) -> Result<Self, Unusable> {
         let path = directory.join(FILE_NAME);
-        let mut file = File::open(&path).map_err(|error| match error.kind() {
+        let absent = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Unusable::Absent,
             _ => Unusable::Io(error),
-        })?;
+        };
+        only_a_file(&path).map_err(Unusable::Io)?;
+        let mut file = File::open(&path).map_err(absent)?;
         let bytes = file.metadata().map_err(Unusable::Io)?.len();
         let mut header = [0; HEAD];
         read_exact(&mut file, &mut header)?;

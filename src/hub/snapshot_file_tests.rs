@@ -188,3 +188,24 @@ fn none_and_something_else_under_its_name() {
     assert!(kept.read(&kept.log).is_err());
     assert!(same(&kept.started(&kept.log).0, &kept.state));
 }
+
+/// Opening a pipe waits for its other end: a start, or the thread that writes, would never come back.
+#[cfg(unix)]
+#[test]
+fn a_pipe_under_either_name_is_refused_at_once() {
+    let kept = Kept::after(12);
+    let pipe = |path: &Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
+        assert!(made.success());
+    };
+    fs::remove_file(kept.path()).expect("it is there");
+    pipe(&kept.path());
+    assert!(kept.read(&kept.log).is_err());
+    assert!(same(&kept.started(&kept.log).0, &kept.state));
+    fs::remove_file(kept.path()).expect("it is there");
+    pipe(&kept.directory.path().join(UNFINISHED_NAME));
+    let snapshot = Snapshot::of(&kept.state);
+    let belonging = Belonging::of(&*reader(&kept.log), snapshot.epoch(), snapshot.entries());
+    let belonging = belonging.expect("memory can be read").expect("the log has that entry");
+    write(kept.directory.path(), &snapshot, &belonging, &mut |_, _| Ok(())).expect_err("it is no file");
+}

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use super::only_a_file;
 use crate::limits::{VECTOR_BLOCK_RECORDS_MAX, VECTOR_BLOCKS_WAITING_MAX};
 use crate::protocol::UnitId;
 use crate::relevance::{Document, Vector};
@@ -119,6 +120,7 @@ pub(super) struct VectorReader {
 impl VectorReader {
     /// Opens a file, if there is one and it belongs here.
     pub fn open(path: &Path, belonging: &Belonging) -> Option<Self> {
+        only_a_file(path).ok()?;
         let mut file = BufReader::with_capacity(1 << 20, File::open(path).ok()?);
         let expected = belonging.header();
         let mut header = vec![0; expected.len()];
@@ -239,6 +241,7 @@ fn erase(path: &Path, file: &mut File, belonging: &Belonging, units: &HashSet<Un
 }
 
 fn begin(path: &Path, belonging: &Belonging, keep: u64) -> io::Result<File> {
+    only_a_file(path)?;
     let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
     file.set_len(keep)?;
     file.seek(SeekFrom::Start(keep))?;

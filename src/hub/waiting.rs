@@ -123,7 +123,8 @@ pub(super) fn storage_refusal(full: bool, said: &str) -> Refusal {
         Refusal::new(
             ErrorCode::StorageFull,
             format!("The log has no space left: {said}. Nothing was changed."),
-            "Free or add disk space; the hub takes writes again by itself. Reads are served meanwhile.",
+            "Free or add disk space, or raise the hub's max_log_bytes where that is what is full; the hub takes writes \
+             again by itself once there is room. Reads are served meanwhile.",
         )
     } else {
         Refusal::new(

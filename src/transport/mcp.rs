@@ -115,6 +115,15 @@ impl Mcp {
         Self { served, ended, sessions_max: hub.config().mcp_sessions_max }
     }
 
+    /// How many sessions are open, by Field.
+    pub async fn open(&self) -> Vec<(&str, usize)> {
+        let mut open = Vec::with_capacity(self.served.len());
+        for served in &self.served {
+            open.push((served.field.as_str(), served.sessions.sessions.read().await.len()));
+        }
+        open
+    }
+
     /// Answers a request.
     ///
     /// # Errors

@@ -216,7 +216,7 @@ async fn dispatch(
         Endpoint::Description => return Ok(description::whole(hub)),
         Endpoint::Schema(name) => return description::schema(name),
         Endpoint::Metrics => {
-            let text = hub.metrics().render(hub).await;
+            let text = hub.metrics().render(hub, &doors.mcp.open().await).await;
             return Ok(reply::typed(StatusCode::OK, crate::hub::metrics::CONTENT_TYPE, text));
         }
         _ => {}
