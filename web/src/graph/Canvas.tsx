@@ -3,12 +3,14 @@
 import cytoscape, { type Core, type ElementDefinition, type StylesheetJson } from 'cytoscape';
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Unit } from '../hub/types';
+import { type Unit, UNIT_STATUSES } from '../hub/types';
 import { Icon } from '../parts/icons';
 import { dark, still } from '../theme';
 import { hueOf, RELATIONS, TYPE_WORDS } from '../words/names';
+import type { Standing } from '../words/steps';
 import { oneLine } from '../words/text';
-import { step, weave, type Woven } from './loom';
+import { followWheel, type Frame, show, zoomBy } from './lens';
+import { ends, step, weave, type Woven } from './loom';
 
 const COLUMN = 138;
 /** Between two threads: as much as fills the room, within these. */
@@ -16,6 +18,14 @@ const LANE_MIN = 104;
 const LANE_MAX = 210;
 const UPRIGHT_LANE = 122;
 const UPRIGHT_COLUMN = 104;
+/** Sizes at which a loom is first shown: no larger, and no smaller than can be read. */
+const LARGEST = 1.15;
+const LEAST = 0.55;
+/** Around a loom that is shown whole, pixels. */
+const PADDING = 28;
+/** How far Shift and an arrow key move it, pixels. */
+const PAN = 90;
+const STATUSES = UNIT_STATUSES.join(' ');
 /** Above so many edges, words stand only at those of the chosen unit. */
 const WORDS_MAX = 60;
 
@@ -29,12 +39,12 @@ interface Props {
   chosen: string | null;
   onChoose: (id: string) => void;
   onOpen?: (id: string) => void;
-  /** Those that are there already, in a replay; all without. */
-  present?: ReadonlySet<string> | null;
+  /** Those that are there already, as they stood, in a replay; all as they are without. */
+  standing?: ReadonlyMap<string, Standing> | null;
   label: string;
 }
 
-export function Canvas({ units, chosen, onChoose, onOpen, present = null, label }: Props): JSX.Element {
+export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label }: Props): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const core = useRef<Core | null>(null);
   const handlers = useRef({ onChoose, onOpen });
@@ -57,8 +67,10 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
     core.current = made;
     const resized = new ResizeObserver(() => made.resize());
     resized.observe(box.current);
+    const letGo = followWheel(box.current, () => core.current);
     return () => {
       resized.disconnect();
+      letGo();
       made.destroy();
       core.current = null;
     };
@@ -73,7 +85,7 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
       drawn.add(elements(units, woven, isDark, grid(drawn, woven)));
     });
     drawn.style(sheet(isDark, woven.edges.length <= WORDS_MAX, isUpright(drawn)));
-    if (wasEmpty) fit(drawn, chosen);
+    if (wasEmpty) fit(drawn, woven, chosen);
   }, [woven, units, isDark]);
 
   useEffect(() => {
@@ -87,9 +99,19 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
         node.addClass('chosen');
         node.connectedEdges('.tie').addClass('near');
       }
-      drawn.nodes('.unit').forEach((node) => { node.toggleClass('away', present !== null && !present.has(node.id())); });
+      drawn.nodes('.unit').forEach((node) => {
+        const then = standing?.get(node.id());
+        node.toggleClass('away', standing !== null && !then);
+        if (standing === null) return;
+        // Only what changed: a class that is set costs a style anew.
+        const now = then ?? (node.data('now') as Standing);
+        if (node.hasClass(now.status) && node.hasClass('archived') === now.archived) return;
+        node.removeClass(STATUSES);
+        node.addClass(now.status);
+        node.toggleClass('archived', now.archived);
+      });
       drawn.edges('.tie').forEach((edge) => {
-        edge.toggleClass('away', present !== null && !(present.has(edge.source().id()) && present.has(edge.target().id())));
+        edge.toggleClass('away', standing !== null && !(standing.has(edge.source().id()) && standing.has(edge.target().id())));
       });
     });
     const node = chosen ? drawn.getElementById(chosen) : null;
@@ -97,27 +119,38 @@ export function Canvas({ units, chosen, onChoose, onOpen, present = null, label 
       if (still.value) drawn.center(node);
       else drawn.animate({ center: { eles: node } }, { duration: 220 });
     }
-  }, [chosen, present, woven, isDark]);
+  }, [chosen, standing, woven, isDark]);
 
   const walk = (event: KeyboardEvent): void => {
-    const upright = core.current !== null && isUpright(core.current);
-    const direction = (upright ? UPRIGHT_KEYS : KEYS)[event.key];
-    if (direction) {
+    const drawn = core.current;
+    if (!drawn || event.ctrlKey || event.metaKey || event.altKey) return;
+    const direction = KEYS[event.key];
+    if (direction && event.shiftKey) {
       event.preventDefault();
-      const to = step(woven, chosen ?? '', direction);
+      drawn.panBy({ left: { x: PAN, y: 0 }, right: { x: -PAN, y: 0 }, up: { x: 0, y: PAN }, down: { x: 0, y: -PAN } }[direction]);
+    } else if (direction || event.key === 'Home' || event.key === 'End') {
+      event.preventDefault();
+      const [first, last] = ends(woven);
+      const along = (isUpright(drawn) ? UPRIGHT_KEYS : KEYS)[event.key];
+      const to = along ? step(woven, chosen ?? '', along) : event.key === 'Home' ? first : last;
       if (to) onChoose(to);
     } else if (event.key === 'Enter' && chosen) onOpen?.(chosen);
-    else if (event.key === '+' || event.key === '=') core.current?.zoom(core.current.zoom() * 1.25);
-    else if (event.key === '-') core.current?.zoom(core.current.zoom() / 1.25);
-    else if (event.key === '0') core.current?.fit(undefined, 48);
+    else if (event.key === '+' || event.key === '=') zoomBy(drawn, 1.25, placeOf(drawn, chosen), true);
+    else if (event.key === '-') zoomBy(drawn, 1 / 1.25, placeOf(drawn, chosen), true);
+    else if (event.key === '0') show(drawn, frameOf(drawn, woven), PADDING, true);
+  };
+  const closer = (factor: number): void => {
+    if (core.current) zoomBy(core.current, factor, undefined, true);
   };
   const it = units.find((one) => one.id === chosen);
   return (
     <>
       <div class="loom-tools">
-        <button type="button" class="button button-icon" aria-label="Show all" title="Show all (0)" onClick={() => core.current?.animate({ fit: { eles: core.current.elements(), padding: 48 } }, { duration: still.value ? 0 : 220 })}><Icon name="fit" /></button>
+        <button type="button" class="button button-icon" aria-label="Closer" title="Closer (+)" onClick={() => closer(1.35)}><Icon name="plus" /></button>
+        <button type="button" class="button button-icon" aria-label="Further away" title="Further away (-)" onClick={() => closer(1 / 1.35)}><Icon name="minus" /></button>
+        <button type="button" class="button button-icon" aria-label="Show all" title="Show all (0)" onClick={() => { if (core.current) show(core.current, frameOf(core.current, woven), PADDING, true); }}><Icon name="fit" /></button>
       </div>
-      <div class="loom-canvas" ref={box} tabIndex={0} role="application" aria-roledescription="graph" aria-label={`${label} Arrow keys walk from unit to unit.`} onKeyDown={walk} data-units={units.length} data-ties={woven.edges.length} />
+      <div class="loom-canvas" ref={box} tabIndex={0} role="application" aria-roledescription="graph" aria-label={`${label} Arrow keys walk from unit to unit, plus and minus zoom.`} onKeyDown={walk} data-units={units.length} data-ties={woven.edges.length} />
       <p class="unseen" aria-live="polite">{it ? `${TYPE_WORDS[it.type]} ${it.id} by ${it.source.agent_id}, ${it.status}: ${oneLine(it.content, 160)}` : ''}</p>
     </>
   );
@@ -135,32 +168,47 @@ function isSeen(drawn: Core, node: cytoscape.CollectionReturnValue): boolean {
   return x > 30 && y > 30 && x < drawn.width() - 30 && y < drawn.height() - 30;
 }
 
+/** Where the chosen unit is on the screen, if it is. */
+function placeOf(drawn: Core, chosen: string | null): { x: number; y: number } | undefined {
+  const node = chosen ? drawn.getElementById(chosen) : null;
+  return node?.nonempty() && isSeen(drawn, node) ? { ...node.renderedPosition() } : undefined;
+}
+
+/** The room that a loom takes with its words, reckoned: to measure each word of a large one takes a tenth of a second. */
+function frameOf(drawn: Core, woven: Woven): Frame {
+  const { columns, lanes } = woven;
+  const place = grid(drawn, woven);
+  const [from, to] = [place(0, 0), place(Math.max(0, columns - 1), Math.max(0, lanes.length - 1))];
+  if (isUpright(drawn)) return { x1: from.x - 60, y1: from.y - 90, x2: to.x + 60, y2: to.y + 64 };
+  const names = Math.max(...lanes.map((one) => Math.min(26, one.length)), 0) * 8.5;
+  return { x1: from.x - 0.57 * COLUMN - 8 - names, y1: from.y - 40, x2: to.x + 68, y2: to.y + 64 };
+}
+
 /** The whole, as long as it can be read; else the chosen unit, or the newest, at a size that can. */
-function fit(drawn: Core, chosen: string | null): void {
-  drawn.fit(undefined, 48);
+function fit(drawn: Core, woven: Woven, chosen: string | null): void {
+  const all = frameOf(drawn, woven);
+  const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
   if (isUpright(drawn)) {
-    fitUpright(drawn, chosen);
+    fitUpright(drawn, all, node);
     return;
   }
-  const least = 0.55;
-  if (drawn.zoom() > 1.15) {
-    drawn.zoom(1.15);
-    drawn.center();
-  } else if (drawn.zoom() < least) {
-    drawn.zoom(least);
-    const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
+  show(drawn, all, PADDING);
+  if (drawn.zoom() > LARGEST) {
+    drawn.zoom(LARGEST);
+    const middle = { x: (all.x1 + all.x2) / 2, y: (all.y1 + all.y2) / 2 };
+    drawn.pan({ x: drawn.width() / 2 - middle.x * LARGEST, y: drawn.height() / 2 - middle.y * LARGEST });
+  } else if (drawn.zoom() < LEAST) {
+    drawn.zoom(LEAST);
     drawn.center(node.nonempty() ? node : undefined);
   }
 }
 
 /** All threads next to each other; of their length what fits, with the chosen unit, or the newest, in the lower half. */
-function fitUpright(drawn: Core, chosen: string | null): void {
-  const all = drawn.elements().boundingBox({});
-  const zoom = Math.min(1.1, Math.max(0.5, (drawn.width() - 16) / all.w));
+function fitUpright(drawn: Core, all: Frame, node: cytoscape.NodeSingular | cytoscape.CollectionReturnValue): void {
+  const zoom = Math.min(1.1, Math.max(0.5, (drawn.width() - 16) / (all.x2 - all.x1)));
   drawn.zoom(zoom);
-  const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
   const at = node.nonempty() ? node.position().y : all.y2;
-  const fits = all.h * zoom < drawn.height() - 32;
+  const fits = (all.y2 - all.y1) * zoom < drawn.height() - 32;
   const y = fits ? drawn.height() / 2 - ((all.y1 + all.y2) / 2) * zoom : drawn.height() * 0.72 - at * zoom;
   drawn.pan({ x: drawn.width() / 2 - ((all.x1 + all.x2) / 2) * zoom, y });
 }
@@ -198,7 +246,7 @@ function elements(units: readonly Unit[], woven: Woven, isDark: boolean, place: 
     const agent = woven.lanes[lane] ?? '';
     const colour = `hsl(${hueOf(agent)}, ${isDark ? '34%, 46%' : '38%, 62%'})`;
     made.push({
-      data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${beginning(it.content)}`, colour },
+      data: { id, label: `${TYPE_WORDS[it.type] ?? it.type} ${id.replace(/^mem-/, '')}\n${beginning(it.content)}`, colour, now: { status: it.status, archived: it.archived ?? false } satisfies Standing },
       position: place(column, lane),
       classes: `unit ${it.status} ${it.type} ${it.archived ? 'archived' : ''}`,
     });
@@ -247,7 +295,9 @@ function sheet(isDark: boolean, words: boolean, upright: boolean): StylesheetJso
     { selector: 'node.superseded', style: { 'background-color': paper, 'border-color': quiet, 'border-width': 2.5, color: quiet } },
     { selector: 'node.retracted', style: { shape: 'polygon', 'shape-polygon-points': CROSS, 'background-color': quiet, 'border-width': 0, color: quiet } },
     { selector: 'node.pending_enrichment', style: { shape: 'hexagon' } },
-    { selector: 'node.archived', style: { shape: 'rectangle', 'background-color': quiet } },
+    // Put away, and still of its status: the colour stays, as a frame.
+    { selector: 'node.archived', style: { shape: 'rectangle', 'background-opacity': 0.25, 'border-color': good, color: quiet } },
+    { selector: 'node.archived.superseded, node.archived.retracted', style: { 'border-color': quiet, 'border-width': 2.5 } },
     {
       selector: 'edge.tie',
       style: {
