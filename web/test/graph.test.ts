@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { turned } from '../src/graph/lens';
 import { type Knot, step, weave } from '../src/graph/loom';
 import { AROUND_MAX, neighbourhood } from '../src/graph/neighbourhood';
 import type { RelationType, UnitInFull } from '../src/hub/types';
+import { turned } from '../src/graph/wheel';
 import { address, parseRoute } from '../src/route';
 
 const knot = (id: string, agent: string, epoch: number, ...targets: string[]): Knot =>

@@ -20,9 +20,11 @@ const UPRIGHT_LANE = 122;
 const UPRIGHT_COLUMN = 104;
 /** Sizes at which a loom is first shown: no larger, and no smaller than can be read. */
 const LARGEST = 1.15;
-const LEAST = 0.55;
+const LEAST = 0.62;
+/** Relations of one kind from one unit that each bear their word. */
+const ALIKE_MAX = 4;
 /** Around a loom that is shown whole, pixels. */
-const PADDING = 28;
+const PADDING = 44;
 /** How far Shift and an arrow key move it, pixels. */
 const PAN = 90;
 const STATUSES = UNIT_STATUSES.join(' ');
@@ -254,8 +256,12 @@ function elements(units: readonly Unit[], woven: Woven, isDark: boolean, place: 
     if (before) made.push({ data: { id: `thread:${id}`, source: before, target: id, colour }, classes: 'thread', selectable: false });
     lastOfLane.set(lane, id);
   }
+  // A synthesis of twenty units need not say twenty times that it elaborates.
+  const alike = new Map<string, number>();
+  for (const { source, type } of woven.edges) alike.set(`${source} ${type}`, (alike.get(`${source} ${type}`) ?? 0) + 1);
   for (const { id, source, target, type } of woven.edges) {
-    made.push({ data: { id, source, target, word: RELATIONS[type]?.out ?? type }, classes: `tie ${type}` });
+    const many = (alike.get(`${source} ${type}`) ?? 0) > ALIKE_MAX;
+    made.push({ data: { id, source, target, word: RELATIONS[type]?.out ?? type }, classes: `tie ${type} ${many ? 'many' : ''}` });
   }
   return made;
 }
@@ -286,7 +292,7 @@ function sheet(isDark: boolean, words: boolean, upright: boolean): StylesheetJso
       selector: 'node.unit',
       style: {
         width: 24, height: 24, shape: 'ellipse', 'background-color': good, 'border-width': 2.5, 'border-color': paper, label: 'data(label)', color: ink,
-        'font-family': sans, 'font-size': 13, 'text-wrap': 'wrap', 'text-max-width': upright ? '112px' : '128px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
+        'font-family': sans, 'font-size': 14, 'text-wrap': 'wrap', 'text-max-width': upright ? '114px' : '132px', 'text-valign': 'bottom', 'text-margin-y': 6, 'line-height': 1.3,
         'text-background-color': paper, 'text-background-opacity': 0.82, 'text-background-padding': '2px', 'text-background-shape': 'roundrectangle', 'z-index': 5, 'min-zoomed-font-size': 7,
       },
     },
@@ -306,7 +312,8 @@ function sheet(isDark: boolean, words: boolean, upright: boolean): StylesheetJso
       },
     },
     ...ties,
-    { selector: 'edge.tie.near', style: { width: 3.2, label: 'data(word)', 'z-index': 8 } },
+    { selector: 'edge.tie.many', style: { label: '', width: 1.2, opacity: 0.55 } },
+    { selector: 'edge.tie.near', style: { width: 3.2, opacity: 1, label: 'data(word)', 'z-index': 8 } },
     { selector: 'node.chosen', style: { 'border-color': accent, 'border-width': 4, 'underlay-color': accent, 'underlay-opacity': 0.2, 'underlay-padding': 7, 'underlay-shape': 'ellipse', 'z-index': 10 } },
     { selector: '.away', style: { opacity: 0.07, 'text-opacity': 0 } },
     { selector: 'node:active, edge:active', style: { 'overlay-opacity': 0 } },

@@ -2,12 +2,7 @@
 
 import type { Core } from 'cytoscape';
 import { still } from '../theme';
-
-/** What a notch of a usual mouse wheel, 100 pixels, zooms: to 1.16 times or back. A pinch on a trackpad sends far less. */
-const WHEEL = 0.0015;
-const PINCH = 0.01;
-/** A wheel that counts in lines or pages, in pixels. */
-const UNITS_PX = [1, 33, 400];
+import { turned } from './wheel';
 
 export interface Frame { x1: number; y1: number; x2: number; y2: number }
 
@@ -29,16 +24,6 @@ export function show(core: Core, frame: Frame, padding: number, gently = false):
   const pan = { x: core.width() / 2 - (frame.x1 + wide / 2) * zoom, y: core.height() / 2 - (frame.y1 + tall / 2) * zoom };
   if (gently && !still.value) core.animate({ zoom, pan }, { duration: 220 });
   else core.viewport({ zoom, pan });
-}
-
-/** The factor and the way to pan that a turn of the wheel means. */
-export function turned(event: Pick<WheelEvent, 'deltaX' | 'deltaY' | 'deltaMode' | 'ctrlKey' | 'shiftKey'>): { factor: number; x: number; y: number } {
-  const px = UNITS_PX[event.deltaMode] ?? 1;
-  const [across, along] = [event.deltaX * px, event.deltaY * px];
-  if (event.ctrlKey) return { factor: Math.exp(-along * PINCH), x: 0, y: 0 };
-  // With Shift, or sideways, it moves along the threads.
-  if (event.shiftKey || Math.abs(across) > Math.abs(along)) return { factor: 1, x: -(across || along), y: 0 };
-  return { factor: Math.exp(-Math.max(-300, Math.min(300, along)) * WHEEL), x: 0, y: 0 };
 }
 
 /** Takes the wheel over from the library, which zooms too far with each notch; what comes between two frames is one move. */
