@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Conflict, ReplayEvent, Scored, Unit, UnitInFull } from '../src/hub/types';
-import { clash } from '../src/words/clash';
+import type { Conflict, Notification, ReplayEvent, Scored, Unit, UnitInFull } from '../src/hub/types';
+import { clash, sidesOf } from '../src/words/clash';
 import { Refused } from '../src/hub/http';
 import { meant, outcome, payloadOf, refusedWords, type Wish } from '../src/words/compacting';
 import { bytes, compact, milliseconds } from '../src/words/figures';
@@ -11,6 +11,7 @@ import { clamp, oneLine, shown } from '../src/words/text';
 
 const own = (pieces: { text: string; own: boolean }[]): string[] => pieces.filter((piece) => piece.own).map((piece) => piece.text);
 const whole = (pieces: { text: string }[]): string => pieces.map((piece) => piece.text).join('');
+import { gathered, sentence } from '../src/words/gathered';
 import { byCloseness } from '../src/words/closeness';
 import { standingAt, stepsOf } from '../src/words/steps';
 
@@ -192,5 +193,27 @@ describe('a timeline in steps', () => {
     expect(at(5)).toEqual({ 'mem-1': 'superseded, archived', 'mem-2': 'superseded, archived', 'mem-4': 'active' });
     // The end is what is so now, whatever the timeline does not tell.
     expect(at(6)).toEqual({ 'mem-1': 'superseded, archived', 'mem-2': 'superseded, archived', 'mem-4': 'retracted, archived' });
+  });
+});
+
+describe('the stream in rows', () => {
+  const told = (cursor: string, event: string, summary = ''): Notification => ({
+    subscription_id: 'observer', event, epoch: Number(cursor.split('.')[0]), cursor, summary, memory_unit_id: null, conflict_id: null,
+    agent_id: 'ann', task_id: null, requires_action: false,
+  });
+  it('gathers what one COMPACT put away, and nothing else', () => {
+    const rows = gathered([
+      told('9.0', 'memory.recorded'), told('8.3', 'memory.archived', 'mem-3 was archived: Old: all'), told('8.2', 'memory.archived', 'mem-2 was archived: Old: all'),
+      told('7.1', 'memory.archived', 'mem-1 was archived: Alone'), told('6.1', 'memory.recorded'), told('6.0', 'memory.recorded'),
+    ]);
+    expect(rows.map(({ event, many }) => [event.cursor, many])).toEqual([['9.0', 1], ['8.2', 2], ['7.1', 1], ['6.1', 1], ['6.0', 1]]);
+    expect(rows.slice(1, 3).map(sentence)).toEqual(['2 units were archived: Old: all', 'mem-1 was archived: Alone']);
+  });
+});
+
+describe('the sides of a conflict', () => {
+  it('are read from the hub\'s words, quotes in them and all', () => {
+    expect(sidesOf('finding mem-2 ("It is "red".") contradicts finding mem-1 ("It is blue.")')).toEqual(['It is "red".', 'It is blue.']);
+    expect(sidesOf('"6 weeks" against "3 weeks" for new customer')).toBeNull();
   });
 });

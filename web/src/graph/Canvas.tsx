@@ -148,8 +148,8 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
   return (
     <>
       <div class="loom-tools">
-        <button type="button" class="button button-icon" aria-label="Closer" title="Closer (+)" onClick={() => closer(1.35)}><Icon name="plus" /></button>
-        <button type="button" class="button button-icon" aria-label="Further away" title="Further away (-)" onClick={() => closer(1 / 1.35)}><Icon name="minus" /></button>
+        <button type="button" class="button button-icon wide-only" aria-label="Closer" title="Closer (+)" onClick={() => closer(1.35)}><Icon name="plus" /></button>
+        <button type="button" class="button button-icon wide-only" aria-label="Further away" title="Further away (-)" onClick={() => closer(1 / 1.35)}><Icon name="minus" /></button>
         <button type="button" class="button button-icon" aria-label="Show all" title="Show all (0)" onClick={() => { if (core.current) show(core.current, frameOf(core.current, woven), PADDING, true); }}><Icon name="fit" /></button>
       </div>
       <div class="loom-canvas" ref={box} tabIndex={0} role="application" aria-roledescription="graph" aria-label={`${label} Arrow keys walk from unit to unit, plus and minus zoom.`} onKeyDown={walk} data-units={units.length} data-ties={woven.edges.length} />
@@ -191,7 +191,9 @@ function fit(drawn: Core, woven: Woven, chosen: string | null): void {
   const all = frameOf(drawn, woven);
   const node = chosen ? drawn.getElementById(chosen) : drawn.nodes('.unit').last();
   if (isUpright(drawn)) {
-    fitUpright(drawn, all, node);
+    // All threads next to each other, as far as they can be read; of their length what fits.
+    const zoom = Math.min(1.1, Math.max(0.5, (drawn.width() - 16) / (all.x2 - all.x1)));
+    look(drawn, all, zoom, node.nonempty() ? node.position() : { x: all.x1, y: all.y2 });
     return;
   }
   show(drawn, all, PADDING);
@@ -200,19 +202,17 @@ function fit(drawn: Core, woven: Woven, chosen: string | null): void {
     const middle = { x: (all.x1 + all.x2) / 2, y: (all.y1 + all.y2) / 2 };
     drawn.pan({ x: drawn.width() / 2 - middle.x * LARGEST, y: drawn.height() / 2 - middle.y * LARGEST });
   } else if (drawn.zoom() < LEAST) {
-    drawn.zoom(LEAST);
-    drawn.center(node.nonempty() ? node : undefined);
+    look(drawn, all, LEAST, node.nonempty() ? node.position() : { x: all.x2, y: all.y2 });
   }
 }
 
-/** All threads next to each other; of their length what fits, with the chosen unit, or the newest, in the lower half. */
-function fitUpright(drawn: Core, all: Frame, node: cytoscape.NodeSingular | cytoscape.CollectionReturnValue): void {
-  const zoom = Math.min(1.1, Math.max(0.5, (drawn.width() - 16) / (all.x2 - all.x1)));
-  drawn.zoom(zoom);
-  const at = node.nonempty() ? node.position().y : all.y2;
-  const fits = (all.y2 - all.y1) * zoom < drawn.height() - 32;
-  const y = fits ? drawn.height() / 2 - ((all.y1 + all.y2) / 2) * zoom : drawn.height() * 0.72 - at * zoom;
-  drawn.pan({ x: drawn.width() / 2 - ((all.x1 + all.x2) / 2) * zoom, y });
+/** Looks at a place, and beyond the edges of the loom only where all of it is seen. */
+function look(drawn: Core, all: Frame, zoom: number, at: { x: number; y: number }): void {
+  const along = (room: number, from: number, to: number, wanted: number): number => {
+    const [least, most] = [room - PADDING / 2 - to * zoom, PADDING / 2 - from * zoom];
+    return least > most ? (least + most) / 2 : Math.min(most, Math.max(least, room / 2 - wanted * zoom));
+  };
+  drawn.viewport({ zoom, pan: { x: along(drawn.width(), all.x1, all.x2, at.x), y: along(drawn.height(), all.y1, all.y2, at.y) } });
 }
 
 /** On a narrow screen time runs from top to bottom, and the threads stand next to each other. */

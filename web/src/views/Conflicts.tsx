@@ -6,12 +6,12 @@ import { capabilities, conflicts, conflictsLoaded, ensure, fetchUnit, refreshCon
 import { inWords, look } from '../hub/http';
 import { act, person } from '../hub/person';
 import type { Conflict, Replayed, UnitInFull } from '../hub/types';
-import { AgentLink, Confidence, ConflictMark, Empty, Epoch, Problem, Said, StatusMark, UnitLink } from '../parts/bits';
+import { AgentLink, Confidence, ConflictMark, Empty, Epoch, Line, Problem, Said, StatusMark, UnitLink } from '../parts/bits';
 import { Icon, TypeMark } from '../parts/icons';
 import { Timeline } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
 import { address, go, route } from '../route';
-import { clash, type Piece } from '../words/clash';
+import { clash, type Piece, sidesOf } from '../words/clash';
 import { STRATEGIES } from '../words/names';
 import { foresee } from '../words/foresee';
 import { oneLine, shown } from '../words/text';
@@ -51,7 +51,7 @@ export function Conflicts(): JSX.Element {
             {listed.slice(0, 400).map((one) => (
               <a key={one.id} class="side-item" href={address('conflicts', [one.id])} aria-current={one.id === shownId ? 'true' : undefined}>
                 <span class="side-top"><ConflictMark status={one.status} /><span class="mono">{one.id}</span></span>
-                <p><bdi dir="auto">{oneLine(one.description, 180)}</bdi></p>
+                <Gist text={one.description} />
               </a>
             ))}
             {listed.length === 0 && conflictsLoaded.value && <Empty title={filter === 'open' ? 'No contradiction stands open' : 'None was resolved yet'} />}
@@ -65,6 +65,13 @@ export function Conflicts(): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** What clashes: a line for each side, or the hub's words. */
+function Gist({ text }: { text: string }): JSX.Element {
+  const sides = sidesOf(text);
+  if (!sides) return <p><bdi dir="auto">{oneLine(text, 180)}</bdi></p>;
+  return <div class="gist"><Line text={sides[1]} most={140} /><span class="unseen"> against </span><Line text={sides[0]} most={140} /></div>;
 }
 
 interface Staged {
@@ -237,7 +244,7 @@ function Resolve({ conflict, a, b, onDecided }: { conflict: Conflict; a: UnitInF
       {chooses && (
         <div class="field"><span>Which side</span>
           <div class="choice" role="group" aria-label="Which side">
-            {[a, b].map((it) => <button key={it.id} type="button" class="button" aria-pressed={winner === it.id} onClick={() => setWinner(it.id)}>{it.id} by <bdi>{oneLine(it.source.agent_id, 40)}</bdi></button>)}
+            {[a, b].map((it) => <button key={it.id} type="button" class="button" aria-pressed={winner === it.id} onClick={() => setWinner(it.id)}>{it.id} by&nbsp;<bdi>{oneLine(it.source.agent_id, 40)}</bdi></button>)}
           </div>
         </div>
       )}

@@ -54,7 +54,7 @@ function Holds(): JSX.Element | null {
       <div class="shares" aria-hidden="true">{UNIT_STATUSES.filter((one) => now.units[one] > 0).map((one) => <span key={one} style={{ width: `${(now.units[one] / total) * 100}%`, background: SHARE[one] }} />)}</div>
       <dl class="facts">
         {UNIT_STATUSES.map((one) => <><dt><StatusMark status={one} /></dt><dd>{count(now.units[one] ?? 0)}</dd></>)}
-        <dt><StatusMark status="archived" /><span class="muted beside">of these, out of what agents are brought</span></dt><dd>{now.units_archived > 0 ? <a class="link" href={address('memory', [], { status: 'archived' })}>{count(now.units_archived)}</a> : 0}</dd>
+        <dt><StatusMark status="archived" /><span class="muted beside">of these, put away</span></dt><dd>{now.units_archived > 0 ? <a class="link" href={address('memory', [], { status: 'archived' })}>{count(now.units_archived)}</a> : 0}</dd>
         <dt>Agents, here of all</dt><dd>{count(now.agents_active)} of {count(now.agents)}</dd>
         <dt>Conflicts, unresolved of all</dt><dd>{count(now.conflicts_unresolved)} of {count(now.conflicts)}</dd>
         <dt>Subscriptions</dt><dd>{count(now.subscriptions)}</dd>

@@ -192,7 +192,7 @@ function UnitRow({ row }: { row: Row }): JSX.Element {
         <Line text={row.text} />
         {row.why && <span class="why line"><bdi>{row.why}</bdi></span>}
       </a>
-      {row.relevance !== null ? <span class="score"><span class="unseen">closeness </span>{row.relevance.toFixed(2)}</span> : row.score !== null ? <Confidence score={row.score} /> : <span />}
+      {row.relevance !== null ? <span class="score" title="How close its words and meaning are to what is sought, 0 to 1"><span class="unseen">closeness </span>{row.relevance.toFixed(2)}</span> : row.score !== null ? <Confidence score={row.score} /> : <span />}
       <span class="unit-agent"><AgentLink id={row.agent} /></span>
       <Epoch epoch={row.epoch} timestamp={row.timestamp} />
     </div>
@@ -213,7 +213,7 @@ function Sought({ text }: { text: string }): JSX.Element {
   );
   const rows = useMemo(() => byCloseness(asked.value?.record ?? [])
     .filter(({ hit }) => wants(wanted, hit.memory_unit))
-    .map(({ hit, closeness }): Row => ({ ...rowOf(hit.memory_unit), relevance: closeness ?? hit.relevance_score, why: hit.relevance_reason })), [asked.value, wanted.status, wanted.agent, wanted.task]);
+    .map(({ hit, closeness }): Row => ({ ...rowOf(hit.memory_unit), relevance: closeness ?? hit.relevance_score, why: hit.relevance_reason.replaceAll('your hint', 'what you seek') })), [asked.value, wanted.status, wanted.agent, wanted.task]);
   if (asked.error) return <Problem text={asked.error} retry={asked.again} />;
   if (asked.loading && rows.length === 0) return <Empty title="Looking…" />;
   if (rows.length === 0) return <Empty title="Nothing live answers to that"><p>Superseded and retracted units are not sought. The list shows them by status.</p></Empty>;

@@ -13,6 +13,7 @@ import { knotOf } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
 import { address, go, route } from '../route';
 import { still } from '../theme';
+import { sidesOf } from '../words/clash';
 import { count } from '../words/figures';
 import { standingAt, type Step, stepsOf } from '../words/steps';
 import { oneLine, shown } from '../words/text';
@@ -76,7 +77,7 @@ function Suggestions(): JSX.Element {
         <section><h2>How was this decided?</h2><ul>{decisions.value?.units.map((it) => <li key={it.id}><a href={address('replay', ['decision', it.id])}><span class="id">{it.id}</span><Line text={it.content} most={140} /></a></li>)}</ul></section>
       )}
       {clashes.length > 0 && (
-        <section><h2>How did this contradiction come about?</h2><ul>{clashes.map((one) => <li key={one.id}><a href={address('replay', ['conflict', one.id])}><span class="id id-clash">{one.id}</span><Line text={one.description} most={140} /></a></li>)}</ul></section>
+        <section><h2>How did this contradiction come about?</h2><ul>{clashes.map((one) => <li key={one.id}><a href={address('replay', ['conflict', one.id])}><span class="id id-clash">{one.id}</span><Line text={sidesOf(one.description)?.reverse().map((side) => oneLine(side, 70)).join(' / ') ?? one.description} most={150} /></a></li>)}</ul></section>
       )}
       {tasks.length > 0 && <section><h2>What happened in this task?</h2><ul>{tasks.map((one) => <li key={one}><a href={address('replay', ['task', one])}><Icon name="list" size={15} /><bdi>{shown(one)}</bdi></a></li>)}</ul></section>}
       {sessions.length > 0 && <section><h2>And in this session?</h2><ul>{sessions.map((one) => <li key={one}><a href={address('replay', ['session', one])}><Icon name="list" size={15} /><bdi>{shown(one)}</bdi></a></li>)}</ul></section>}
