@@ -20,7 +20,7 @@ const UPRIGHT_LANE = 122;
 const UPRIGHT_COLUMN = 104;
 /** Sizes at which a loom is first shown: no larger, and no smaller than can be read. */
 const LARGEST = 1.15;
-const LEAST = 0.62;
+const LEAST = 0.55;
 /** Relations of one kind from one unit that each bear their word. */
 const ALIKE_MAX = 4;
 /** Around a loom that is shown whole, pixels. */
@@ -67,7 +67,12 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
     });
     made.on('tap', 'node.unit', (event) => handlers.current.onChoose(event.target.id()));
     core.current = made;
-    const resized = new ResizeObserver(() => made.resize());
+    // A panel that opens beside it may cover what was chosen.
+    const resized = new ResizeObserver(() => {
+      made.resize();
+      const node = made.nodes('.chosen');
+      if (node.nonempty() && !isSeen(made, node)) made.center(node);
+    });
     resized.observe(box.current);
     const letGo = followWheel(box.current, () => core.current);
     return () => {
@@ -209,7 +214,7 @@ function fit(drawn: Core, woven: Woven, chosen: string | null): void {
 /** Looks at a place, and beyond the edges of the loom only where all of it is seen. */
 function look(drawn: Core, all: Frame, zoom: number, at: { x: number; y: number }): void {
   const along = (room: number, from: number, to: number, wanted: number): number => {
-    const [least, most] = [room - PADDING / 2 - to * zoom, PADDING / 2 - from * zoom];
+    const [least, most] = [room - to * zoom, -from * zoom];
     return least > most ? (least + most) / 2 : Math.min(most, Math.max(least, room / 2 - wanted * zoom));
   };
   drawn.viewport({ zoom, pan: { x: along(drawn.width(), all.x1, all.x2, at.x), y: along(drawn.height(), all.y1, all.y2, at.y) } });

@@ -18,7 +18,9 @@ import { STATUS_WORDS, TYPE_WORDS } from '../words/names';
 
 const Loom = lazy(() => import('../graph/LoomView'));
 
+/** Units of the first page, and of each that follows. */
 const PAGE = 200;
+const PAGE_MORE = 500;
 /** Units that a search brings. */
 const SOUGHT = 200;
 
@@ -48,7 +50,7 @@ function useListing(wanted: Wanted): Listing {
     const place = here ? here.cursor : '';
     if (place === null || busy.current === key) return;
     busy.current = key;
-    const query = new URLSearchParams({ order: 'newest', limit: String(PAGE) });
+    const query = new URLSearchParams({ order: 'newest', limit: String(place ? PAGE_MORE : PAGE) });
     if (place) query.set('before', place);
     for (const [name, value] of Object.entries(wanted)) if (value) query.set(name, value);
     // Archived is no status, though a list is chosen by it like by one.
@@ -61,7 +63,8 @@ function useListing(wanted: Wanted): Listing {
         remember([...page.units].reverse());
         setState((old) => {
           const rows = old.key === key ? old.rows : [];
-          const known = new Set(rows.map((row) => row.id));
+          // Pages do not overlap; what came in meanwhile may stand in the one that was under way.
+          const known = new Set(rows.slice(-PAGE_MORE).map((row) => row.id));
           const added = page.units.filter((it) => !known.has(it.id)).map(rowOf);
           return { key, rows: [...rows, ...added], cursor: page.cursor, error: null, fresh: old.key === key ? old.fresh : 0 };
         });
