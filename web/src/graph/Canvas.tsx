@@ -170,7 +170,7 @@ function beginning(text: string): string {
   return at > 12 ? `${line.slice(0, at)}…` : line;
 }
 
-function isSeen(drawn: Core, node: cytoscape.CollectionReturnValue): boolean {
+function isSeen(drawn: Core, node: Pick<cytoscape.NodeSingular, 'renderedPosition'>): boolean {
   const { x, y } = node.renderedPosition();
   return x > 30 && y > 30 && x < drawn.width() - 30 && y < drawn.height() - 30;
 }
