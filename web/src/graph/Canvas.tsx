@@ -70,7 +70,7 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
     // A panel that opens beside it may cover what was chosen.
     const resized = new ResizeObserver(() => {
       made.resize();
-      const node = made.nodes('.chosen');
+      const node = made.nodes('.chosen').first();
       if (node.nonempty() && !isSeen(made, node)) made.center(node);
     });
     resized.observe(box.current);
