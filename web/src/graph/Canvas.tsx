@@ -186,9 +186,9 @@ function frameOf(drawn: Core, woven: Woven): Frame {
   const { columns, lanes } = woven;
   const place = grid(drawn, woven);
   const [from, to] = [place(0, 0), place(Math.max(0, columns - 1), Math.max(0, lanes.length - 1))];
-  if (isUpright(drawn)) return { x1: from.x - 60, y1: from.y - 90, x2: to.x + 60, y2: to.y + 64 };
+  if (isUpright(drawn)) return { x1: from.x - 60, y1: from.y - 90, x2: to.x + 60, y2: to.y + 100 };
   const names = Math.max(...lanes.map((one) => Math.min(26, one.length)), 0) * 8.5;
-  return { x1: from.x - 0.57 * COLUMN - 8 - names, y1: from.y - 40, x2: to.x + 68, y2: to.y + 64 };
+  return { x1: from.x - 0.57 * COLUMN - 8 - names, y1: from.y - 40, x2: to.x + 68, y2: to.y + 80 };
 }
 
 /** The whole, as long as it can be read; else the chosen unit, or the newest, at a size that can. */

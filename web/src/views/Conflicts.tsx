@@ -12,6 +12,7 @@ import { Timeline } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
 import { address, go, route } from '../route';
 import { clash, type Piece, sidesOf } from '../words/clash';
+import { counted } from '../words/figures';
 import { STRATEGIES } from '../words/names';
 import { foresee } from '../words/foresee';
 import { oneLine, shown } from '../words/text';
@@ -160,6 +161,7 @@ function Side({ it, pieces, won, lost, label }: { it: UnitInFull; pieces: Piece[
   unitsTick.value;
   const live = unit(it.id)?.status ?? it.status;
   const long = it.content.length > 4_000;
+  const supporting = it.inbound_relations.filter((one) => one.type === 'supports').length;
   return (
     <article class={`side-card${won ? ' side-won' : ''}${lost ? ' side-lost' : ''}`} aria-label={label}>
       <div class="panel-meta"><UnitLink id={it.id} /><TypeMark type={it.type} /><StatusMark status={live} />{won && <span class="pill pill-resolved">prevails</span>}</div>
@@ -169,7 +171,7 @@ function Side({ it, pieces, won, lost, label }: { it: UnitInFull; pieces: Piece[
         <dt>When</dt><dd><Epoch epoch={it.epoch} timestamp={it.source.timestamp} /></dd>
         <dt>Why</dt><dd><bdi dir="auto">{oneLine(it.intent.purpose, 240)}</bdi></dd>
         {it.confidence && <><dt>Sure</dt><dd><Confidence score={it.confidence.score} /> <bdi dir="auto">{oneLine(it.confidence.reason, 240)}</bdi></dd></>}
-        <dt>Backed by</dt><dd>{it.inbound_relations.filter((one) => one.type === 'supports').length} supporting {it.inbound_relations.filter((one) => one.type === 'supports').length === 1 ? 'unit' : 'units'}, {it.confidence?.evidence?.length ?? 0} pieces of evidence</dd>
+        <dt>Backed by</dt><dd>{counted(supporting, 'supporting unit', 'supporting units')}, {counted(it.confidence?.evidence?.length ?? 0, 'piece of evidence', 'pieces of evidence')}</dd>
       </dl>
     </article>
   );
