@@ -232,7 +232,7 @@ function Resolve({ conflict, a, b, onDecided }: { conflict: Conflict; a: UnitInF
   return (
     <form class="resolve" onSubmit={(event) => void merge(event)} aria-label="Resolve this conflict">
       <h2>{conflict.status === 'escalated' ? 'Decide' : 'Resolve'}</h2>
-      <fieldset class="strategies">
+      {offered.length > 1 && <fieldset class="strategies">
         <legend class="unseen">Strategy</legend>
         {offered.map((one) => (
           <label key={one} class="strategy">
@@ -241,12 +241,17 @@ function Resolve({ conflict, a, b, onDecided }: { conflict: Conflict; a: UnitInF
             <span>{foresee(one, conflict, a, b) ?? STRATEGIES[one]?.how ?? ''}</span>
           </label>
         ))}
-      </fieldset>
+      </fieldset>}
       {strategy === 'vote' && <Ballots conflict={conflict} quorum={quorum} />}
       {chooses && (
         <div class="field"><span>Which side</span>
-          <div class="choice" role="group" aria-label="Which side">
-            {[a, b].map((it) => <button key={it.id} type="button" class="button" aria-pressed={winner === it.id} onClick={() => setWinner(it.id)}>{it.id} by&nbsp;<bdi>{oneLine(it.source.agent_id, 40)}</bdi></button>)}
+          <div class="sides" role="group" aria-label="Which side">
+            {[a, b].map((it) => (
+              <button key={it.id} type="button" class="strategy" aria-pressed={winner === it.id} onClick={() => setWinner(it.id)}>
+                <b>{it.id} by <bdi>{oneLine(it.source.agent_id, 40)}</bdi></b>
+                <Line text={it.content} most={160} />
+              </button>
+            ))}
           </div>
         </div>
       )}
