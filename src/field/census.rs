@@ -32,6 +32,8 @@ pub struct UnitFilter {
     pub task: Option<String>,
     /// Only units of this session.
     pub session: Option<String>,
+    /// Only units that are archived, or only those that are not.
+    pub archived: Option<bool>,
 }
 
 impl World {
@@ -123,6 +125,9 @@ impl World {
         let mut units = Vec::new();
         let (mut bytes, mut last, mut cursor) = (0, None, None);
         for (epoch, no) in in_order {
+            if !self.is_wanted(no, filter) {
+                continue;
+            }
             let slot = self.slot(no);
             let place = cursor_of(epoch, no);
             let within = filter.after.is_none_or(|after| place > after)
@@ -165,6 +170,11 @@ impl World {
             (false, false) => Box::new(offstage.into_iter()),
             (false, true) => Box::new(offstage.into_iter().rev()),
         }
+    }
+
+    /// By what stands beside the units: of a hundred thousand, those that are not archived are passed by untouched.
+    fn is_wanted(&self, no: UnitNo, filter: &UnitFilter) -> bool {
+        filter.archived.is_none_or(|archived| self.archived.contains(no) == archived)
     }
 
     fn matches(&self, slot: &Slot, filter: &UnitFilter, asker: Option<AgentNo>, policy: &Policy) -> bool {

@@ -391,6 +391,11 @@ fn units_parameters() -> Value {
             "Only this status; all but drafts without.",
             json!({ "type": "string", "enum": UnitStatus::ALL })
         ),
+        query(
+            "archived",
+            "Only those that are archived, or only those that are not.",
+            json!({ "type": "boolean" })
+        ),
         query("agent", "Only by this agent.", id()),
         query("task", "Only of this task.", id()),
         query("session", "Only of this protocol session.", id()),

@@ -138,7 +138,7 @@ pub fn no_unit(id: &str) -> Refusal {
     refusal.with("memory_unit_id", json!(said))
 }
 
-/// `GET /v1/units?after=&before=&order=&limit=&type=&status=&agent=&task=&session=`.
+/// `GET /v1/units?after=&before=&order=&limit=&type=&status=&archived=&agent=&task=&session=`.
 pub async fn units(
     field: &Field,
     query: &Query,
@@ -157,6 +157,7 @@ pub async fn units(
         agent: id(query, "agent")?,
         task: id(query, "task")?,
         session: id(query, "session")?,
+        archived: query.value("archived", || one_of("true, false"), |text| text.parse().ok())?,
     };
     let room = answers.room(2 * PAGE_MAX_BYTES).await?;
     let view = field.view();

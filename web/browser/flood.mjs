@@ -1,6 +1,6 @@
 /** Measures the page under a stream: node browser/flood.mjs BINARY [events a second] [seconds]. */
 
-import { fromDist, Hub, launch } from './lib.mjs';
+import { fromDist, Hub, launch, OwnTime } from './lib.mjs';
 
 const [binary, rate = '500', seconds = '60'] = process.argv.slice(2);
 const hub = await Hub.start(binary);
@@ -27,6 +27,10 @@ console.log(`first contentful paint ${Math.round(paint)} ms`);
 const begin = Date.now();
 let sent = 0;
 let nextHeap = 0;
+/** Measured in a stretch in the middle. */
+const stretch = { from: Number(seconds) * 300, until: Number(seconds) * 300 + 10_000, state: 'before' };
+const ownTime = new OwnTime(session);
+let own = null;
 const heaps = [];
 /** When a collection was asked for: what it takes is not the page's doing. */
 const collections = [];
@@ -39,6 +43,13 @@ while (Date.now() - begin < Number(seconds) * 1_000) {
     sent += 1;
   }
   await Promise.all(burst);
+  if (stretch.state === 'before' && Date.now() - begin > stretch.from) {
+    stretch.state = 'within';
+    await ownTime.start();
+  } else if (stretch.state === 'within' && Date.now() - begin > stretch.until) {
+    stretch.state = 'after';
+    own = await ownTime.stop();
+  }
   if (burst.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   if (Date.now() - begin > nextHeap) {
     nextHeap += 10_000;
@@ -54,6 +65,7 @@ console.log(`${sent} events in ${took.toFixed(1)} s (${Math.round(sent / took)} 
 const longTasks = (await page.evaluate(() => window.longTasks)).filter(([at]) => at > 1_500 && !collections.some((asked) => at > asked - 400 && at < asked + 1_500));
 const over = longTasks.filter(([, took]) => took > 100);
 console.log(`long tasks over 50 ms: ${longTasks.length}, longest ${Math.max(0, ...longTasks.map(([, took]) => took))} ms; over 100 ms: ${over.length}`);
+if (own) console.log(`the page's own time: ${(own.sum / 10).toFixed(0)} ms a second, its longest task ${own.most.toFixed(0)} ms`);
 heaps.push(await heap());
 console.log(`heap after a collection, MiB: ${heaps.join(', ')}`);
 await browser.close();

@@ -113,3 +113,38 @@ export async function fromDist(context) {
   await context.route(/^http:\/\/[^?#]+\/(\?[^#]*)?$/, serve('index.html'));
   await context.route(/\/assets\//, (route) => serve(new URL(route.request().url()).pathname.replace(/^.*(?=assets\/)/, ''))(route));
 }
+
+/**
+ * What the page's own thread spends on each of its tasks, whoever else the machine works for meanwhile: a long task as the
+ * browser tells of it also counts the time in which the thread had to wait for a processor.
+ */
+export class OwnTime {
+  constructor(session) {
+    this.session = session;
+    this.threads = new Map();
+    this.pages = new Set();
+    session.on('Tracing.dataCollected', ({ value }) => {
+      for (const { ph, name, pid, tid, tdur, args } of value) {
+        const thread = `${pid}/${tid}`;
+        if (name === 'thread_name' && args.name === 'CrRendererMain') this.pages.add(thread);
+        if (ph !== 'X' || name !== 'ThreadControllerImpl::RunTask' || !tdur) continue;
+        const { sum, most } = this.threads.get(thread) ?? { sum: 0, most: 0 };
+        this.threads.set(thread, { sum: sum + tdur / 1_000, most: Math.max(most, tdur / 1_000) });
+      }
+    });
+  }
+
+  async start() {
+    this.threads.clear();
+    await this.session.send('Tracing.start', { transferMode: 'ReportEvents', traceConfig: { includedCategories: ['toplevel'] } });
+  }
+
+  /** All of it and the longest task, milliseconds. */
+  async stop() {
+    const complete = new Promise((resolve) => this.session.once('Tracing.tracingComplete', resolve));
+    await this.session.send('Tracing.end');
+    await complete;
+    const [busiest] = [...this.threads].filter(([thread]) => this.pages.has(thread)).map(([, one]) => one).sort((a, b) => b.sum - a.sum);
+    return busiest ?? { sum: 0, most: 0 };
+  }
+}

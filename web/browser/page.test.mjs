@@ -207,6 +207,78 @@ test('old memory is looked after: first foreseen, then done', async (t) => {
   assert.deepEqual(complaints, []);
 });
 
+test('each way of looking after old memory is foreseen, and the hub\'s no is said in words', async (t) => {
+  const { hub, page, complaints } = await staged(t);
+  await hub.register('ann');
+  const made = [];
+  for (let n = 0; n < 4; n += 1) made.push(await hub.record('ann', `Crate ${n} is full.`, { task: 'task-crates' }));
+  const { memory_unit_id: rotten } = await hub.record('ann', 'Crate 0 is not full.', { relations: [{ type: 'contradicts', target_id: made[0].memory_unit_id }] });
+  await visit(page, hub.url, '#/field');
+  const block = page.getByRole('region', { name: 'Look after old memory' });
+  const dialog = page.locator('.dialog', { hasText: 'Units that are meant' });
+  const foresee = () => block.getByRole('button', { name: 'See what it would do' }).click();
+  const leave = () => dialog.getByRole('button', { name: 'Leave it' }).click();
+  const archived = page.locator('.facts dd', { has: page.locator('a[href*="status=archived"]') });
+  await block.getByLabel('Status').selectOption('');
+  await foresee();
+  await page.fill('[name=person]', 'maria');
+  await page.getByRole('button', { name: 'Join' }).click();
+  // Both sides of the open conflict are left out, whatever is done.
+  await dialog.getByRole('heading', { name: 'Archive 3 units?' }).waitFor();
+  await leave();
+  await block.getByLabel('What to do').selectOption('purge');
+  await foresee();
+  await dialog.getByRole('heading', { name: 'Purge 3 units?' }).waitFor();
+  await dialog.getByText('nothing brings them back').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await leave();
+  // Nothing was done so far but looking: an epoch passes by, and no unit changes.
+  assert.deepEqual([(await hub.status()).units.active, (await hub.status()).units_archived], [3, 0]);
+  await block.locator('[name=age]').fill('100000');
+  await foresee();
+  await dialog.getByRole('heading', { name: 'No unit matches' }).waitFor();
+  assert.equal(await dialog.getByRole('button', { name: 'Purge' }).count(), 0);
+  await leave();
+  await block.locator('[name=age]').fill('');
+  await block.getByLabel('What to do').selectOption('summarize');
+  await block.locator('[name=reason]').fill('All of it was counted.');
+  await foresee();
+  await dialog.getByRole('heading', { name: 'Summarize 3 units?' }).waitFor();
+  await dialog.getByText('1 synthesis would be written.').waitFor();
+  await dialog.getByRole('button', { name: 'Summarize' }).click();
+  await block.getByText('3 units archived behind 1 synthesis.').waitFor();
+  assert.equal((await hub.status()).units_archived, 3);
+  await assertEventually(async () => assert.equal(await archived.textContent(), '3'));
+  // In a replay it is one step, and each unit keeps the colours of its time.
+  await visit(page, hub.url, '#/replay/task/task-crates');
+  await page.locator('.timeline li', { hasText: '3 units archived by COMPACT: All of it was counted.' }).waitFor();
+  assert.equal(await page.locator('.timeline li', { hasText: /Archived mem-/ }).count(), 0);
+  // What is wrong with a wish is said by the form.
+  await visit(page, hub.url, '#/field');
+  await block.locator('[name=reason]').fill('x'.repeat(60_000));
+  await foresee();
+  await block.getByText('The reason is too long. Nothing was changed.').waitFor();
+  assert.equal((await hub.status()).units.contested, 2, rotten);
+  assert.deepEqual(complaints, []);
+});
+
+test('what a Field cannot do is not offered', async (t) => {
+  const hub = await Hub.start(binary, { more: ['--level', '1'] });
+  const context = await browser.newContext();
+  await fromDist(context);
+  t.after(async () => {
+    await context.close();
+    await hub.discard();
+  });
+  await hub.register('ann');
+  const page = await context.newPage();
+  await visit(page, hub.url, '#/field');
+  await page.getByRole('region', { name: 'What it can do' }).waitFor();
+  const offered = (await page.locator('.ops .tag').allTextContents()).includes('COMPACT');
+  assert.equal(await page.getByRole('region', { name: 'Look after old memory' }).count(), offered ? 1 : 0);
+  assert.equal(offered, false, 'at level 1 nothing is compacted');
+});
+
 test('a replay of nothing says so in the page\'s words', async (t) => {
   const { hub, page } = await staged(t);
   await hub.register('ann');

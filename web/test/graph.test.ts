@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Knot, step, weave } from '../src/graph/loom';
 import { AROUND_MAX, neighbourhood } from '../src/graph/neighbourhood';
 import type { RelationType, UnitInFull } from '../src/hub/types';
+import { turned } from '../src/graph/wheel';
 import { address, parseRoute } from '../src/route';
 
 const knot = (id: string, agent: string, epoch: number, ...targets: string[]): Knot =>
@@ -66,5 +67,20 @@ describe('addresses', () => {
     expect([view, path, query.get('unit'), query.has('gone')]).toEqual(['replay', ['task', 'a/b ?#é'], 'mem-1', false]);
     expect(parseRoute('#/nowhere/x').view).toBe('live');
     expect(parseRoute('#/agents/%E0%A4%A').path).toEqual(['%E0%A4%A']);
+  });
+});
+
+describe('the wheel', () => {
+  const turn = (more: Partial<WheelEvent>): ReturnType<typeof turned> => turned({ deltaX: 0, deltaY: 0, deltaMode: 0, ctrlKey: false, shiftKey: false, ...more });
+  it('zooms by a little with each notch, and back again', () => {
+    expect(turn({ deltaY: -100 }).factor).toBeCloseTo(1.16, 2);
+    expect(turn({ deltaY: -100 }).factor * turn({ deltaY: 100 }).factor).toBeCloseTo(1);
+    expect(turn({ deltaY: -3, deltaMode: 1 }).factor).toBeCloseTo(1.16, 2);
+    expect(turn({ deltaY: -50_000 }).factor).toBeLessThan(1.6);
+  });
+  it('follows a pinch, and moves along sideways or with Shift', () => {
+    expect(turn({ deltaY: -4, ctrlKey: true }).factor).toBeCloseTo(1.04, 2);
+    expect(turn({ deltaX: 30, deltaY: 4 })).toEqual({ factor: 1, x: -30, y: 0 });
+    expect(turn({ deltaY: 100, shiftKey: true })).toEqual({ factor: 1, x: -100, y: 0 });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Conflict, UnitInFull } from '../src/hub/types';
-import { clash } from '../src/words/clash';
+import type { Conflict, Notification, ReplayEvent, Scored, Unit, UnitInFull } from '../src/hub/types';
+import { clash, sidesOf } from '../src/words/clash';
 import { Refused } from '../src/hub/http';
 import { meant, outcome, payloadOf, refusedWords, type Wish } from '../src/words/compacting';
 import { bytes, compact, milliseconds } from '../src/words/figures';
@@ -11,6 +11,9 @@ import { clamp, oneLine, shown } from '../src/words/text';
 
 const own = (pieces: { text: string; own: boolean }[]): string[] => pieces.filter((piece) => piece.own).map((piece) => piece.text);
 const whole = (pieces: { text: string }[]): string => pieces.map((piece) => piece.text).join('');
+import { gathered, sentence } from '../src/words/gathered';
+import { byCloseness } from '../src/words/closeness';
+import { standingAt, stepsOf } from '../src/words/steps';
 
 describe('clash', () => {
   it('marks what the other side does not say', () => {
@@ -138,5 +141,79 @@ describe('compacting in words', () => {
   it('says no in the form\'s own words', () => {
     expect(refusedWords(new Refused({ code: 'INVALID_MESSAGE', message: 'filter.session_id is too long.' }))).toContain('The session is not a name');
     expect(refusedWords(new Refused({ code: 'UNSUPPORTED_OPERATION', message: 'COMPACT with strategy purge …' }))).toContain('does not do that');
+  });
+});
+
+describe('a search', () => {
+  const hit = (id: string, lexical: number, semantic: number, relations: number, score: number): Scored => ({
+    memory_unit: { id } as Unit, relevance_score: score, relevance_reason: '', format: 'full',
+    // As the hub tells them: what each counts shrinks together where much comes together.
+    factors: { lexical: { value: lexical, contribution: lexical * 0.5 * score }, semantic: { value: semantic, contribution: semantic * 0.3 * score }, relations: { value: relations, contribution: relations * score } },
+  });
+  it('puts what is close in words and meaning before what stands next to it', () => {
+    const found = byCloseness([hit('next to it', 0, 0.1, 0.9, 0.7), hit('said so', 0.6, 0.4, 0, 0.6), hit('means it', 0, 0.8, 0, 0.5)]);
+    expect(found.map(({ hit: it }) => it.memory_unit.id)).toEqual(['said so', 'means it', 'next to it']);
+    const own = 0.6 * (5 / 3) + 0.4;
+    expect(found[0]?.closeness).toBeCloseTo(own / (1 + own));
+  });
+  it('stays in the hub\'s order where no factors are told', () => {
+    const bare = (id: string): Scored => ({ memory_unit: { id } as Unit, relevance_score: 0.5, relevance_reason: '', format: 'full' });
+    const found = byCloseness([bare('b'), bare('a')]);
+    expect(found.map(({ hit: it, closeness }) => [it.memory_unit.id, closeness])).toEqual([['b', null], ['a', null]]);
+  });
+});
+
+describe('a timeline in steps', () => {
+  const event = (epoch: number, event_type: string, memory_unit_id: string | null, description = ''): ReplayEvent =>
+    ({ epoch, event_type, agent_id: 'ann', description, memory_unit_id, task_id: null });
+  const it_ = (id: string, relations: Unit['relations'] = [], more: Partial<Unit> = {}): Unit => ({ id, relations, status: 'active', ...more }) as Unit;
+  const timeline = [
+    event(1, 'RECORD', 'mem-1'), event(2, 'RECORD', 'mem-2'), event(2, 'CONFLICT_CREATED', null), event(3, 'MERGE', 'mem-2'), event(4, 'RECORD', 'mem-4'),
+    event(5, 'ARCHIVE', 'mem-1', 'Archived mem-1: Tidy up: all of it'), event(5, 'ARCHIVE', 'mem-2', 'Archived mem-2: Tidy up: all of it'),
+    event(6, 'ARCHIVE', 'mem-4', 'Archived mem-4: Alone'),
+  ];
+  const units = [
+    it_('mem-1', [], { status: 'superseded', archived: true }),
+    it_('mem-2', [{ type: 'contradicts', target_id: 'mem-1', description: null }], { status: 'superseded', archived: true }),
+    it_('mem-4', [{ type: 'supersedes', target_id: 'mem-2', description: null }], { status: 'retracted', archived: true }),
+  ];
+  const steps = stepsOf(timeline);
+  it('takes what one COMPACT put away as one', () => {
+    expect(steps.map((step) => step.event.event_type)).toEqual(['RECORD', 'RECORD', 'CONFLICT_CREATED', 'MERGE', 'RECORD', 'ARCHIVE', 'ARCHIVE']);
+    expect(steps[5]).toMatchObject({ words: '2 units archived by COMPACT: Tidy up: all of it', units: ['mem-1', 'mem-2'], event: { memory_unit_id: null } });
+    expect(steps[6]).toMatchObject({ words: 'Archived mem-4: Alone', units: [] });
+  });
+  it('shows each unit as it stood then', () => {
+    const at = (place: number): Record<string, string> =>
+      Object.fromEntries([...standingAt(steps, place, units)].map(([id, { status, archived }]) => [id, archived ? `${status}, archived` : status]));
+    expect(at(0)).toEqual({ 'mem-1': 'active' });
+    expect(at(1)).toEqual({ 'mem-1': 'contested', 'mem-2': 'contested' });
+    expect(at(3)).toEqual({ 'mem-1': 'superseded', 'mem-2': 'active' });
+    expect(at(4)).toEqual({ 'mem-1': 'superseded', 'mem-2': 'superseded', 'mem-4': 'active' });
+    expect(at(5)).toEqual({ 'mem-1': 'superseded, archived', 'mem-2': 'superseded, archived', 'mem-4': 'active' });
+    // The end is what is so now, whatever the timeline does not tell.
+    expect(at(6)).toEqual({ 'mem-1': 'superseded, archived', 'mem-2': 'superseded, archived', 'mem-4': 'retracted, archived' });
+  });
+});
+
+describe('the stream in rows', () => {
+  const told = (cursor: string, event: string, summary = ''): Notification => ({
+    subscription_id: 'observer', event, epoch: Number(cursor.split('.')[0]), cursor, summary, memory_unit_id: null, conflict_id: null,
+    agent_id: 'ann', task_id: null, requires_action: false,
+  });
+  it('gathers what one COMPACT put away, and nothing else', () => {
+    const rows = gathered([
+      told('9.0', 'memory.recorded'), told('8.3', 'memory.archived', 'mem-3 was archived: Old: all'), told('8.2', 'memory.archived', 'mem-2 was archived: Old: all'),
+      told('7.1', 'memory.archived', 'mem-1 was archived: Alone'), told('6.1', 'memory.recorded'), told('6.0', 'memory.recorded'),
+    ]);
+    expect(rows.map(({ event, many }) => [event.cursor, many])).toEqual([['9.0', 1], ['8.2', 2], ['7.1', 1], ['6.1', 1], ['6.0', 1]]);
+    expect(rows.slice(1, 3).map(sentence)).toEqual(['2 units were archived: Old: all', 'mem-1 was archived: Alone']);
+  });
+});
+
+describe('the sides of a conflict', () => {
+  it('are read from the hub\'s words, quotes in them and all', () => {
+    expect(sidesOf('finding mem-2 ("It is "red".") contradicts finding mem-1 ("It is blue.")')).toEqual(['It is "red".', 'It is blue.']);
+    expect(sidesOf('"6 weeks" against "3 weeks" for new customer')).toBeNull();
   });
 });

@@ -1,6 +1,7 @@
 //! COMPACT: every sentence of the seed, and what section 12 adds.
 
 use super::*;
+use crate::field::UnitFilter;
 use crate::protocol::{Cursor, EventName, MemoryType};
 
 pub(super) fn strategy(name: &str, filter: Value) -> Value {
@@ -62,6 +63,12 @@ fn archived_units_are_out_of_attune_unless_asked_for_and_nowhere_else() {
     assert_eq!(stage.attune("ada", json!({}))["context_budget"]["units_available"], 0);
     assert_eq!(stage.shown(&b).unwrap()["archived"], true);
     assert_eq!(stage.shown(&a).unwrap()["archived"], false);
+    for (archived, ids) in [(Some(true), vec![&b, &c]), (Some(false), vec![&a]), (None, vec![&a, &b, &c])] {
+        let filter = UnitFilter { limit: 9, archived, ..UnitFilter::default() };
+        let page = stage.state.world.units_shown(&filter, None, &stage.policy);
+        let listed: Vec<_> = list(&page["units"]).iter().map(|unit| text(&unit["id"])).collect();
+        assert_eq!(listed.iter().collect::<Vec<_>>(), ids, "archived: {archived:?}");
+    }
     let told = stage.replay("bob", ["memory_unit", &b], "detailed").ok();
     let last = list(&told["timeline"]).pop().unwrap();
     assert_eq!((&last["event_type"], &last["agent_id"]), (&json!("ARCHIVE"), &json!("ada")));

@@ -47,7 +47,7 @@ export default function LoomView({ around }: { around: string | null }): JSX.Ele
       if (timer !== null) clearTimeout(timer);
     };
   }, []);
-  const asked = useAsked<Neighbourhood>((signal) => (around ? neighbourhood(around, signal) : newest(signal)), [around, round]);
+  const asked = useAsked<Neighbourhood & { around: string | null }>(async (signal) => ({ ...(await (around ? neighbourhood(around, signal) : newest(signal))), around }), [around, round]);
   const found = asked.value;
   const units = useMemo(() => (found?.units ?? []).map((it) => {
     const live = unit(it.id);
@@ -62,7 +62,8 @@ export default function LoomView({ around }: { around: string | null }): JSX.Ele
   return (
     <div class="loom">
       <p class="loom-note">{found ? words : 'Looking around…'} <span class="wide-only">Each thread is an agent; what was known stands left of what came of it.</span></p>
-      <Canvas units={units} chosen={chosen} label={words} onChoose={(id) => go(withQuery({ unit: id }))} onOpen={(id) => go(withQuery({ unit: id, around: id }))} />
+      {/* Around another unit it is another picture, seen from the beginning. */}
+      <Canvas key={found?.around ?? ''} units={units} chosen={chosen} label={words} onChoose={(id) => go(withQuery({ unit: id }))} onOpen={(id) => go(withQuery({ unit: id, around: id }))} />
       <Legend />
     </div>
   );

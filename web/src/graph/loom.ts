@@ -61,6 +61,16 @@ export function weave(knots: readonly Knot[]): Woven {
   return { placed, lanes, edges, columns };
 }
 
+/** The first and the last unit in the order of the columns. */
+export function ends({ placed }: Woven): [string | null, string | null] {
+  let [first, last]: [Placed | null, Placed | null] = [null, null];
+  for (const one of placed) {
+    if (!first || one.column < first.column) first = one;
+    if (!last || one.column >= last.column) last = one;
+  }
+  return [first?.id ?? null, last?.id ?? null];
+}
+
 /** The unit next to another in a direction: along its thread, or the nearest on the thread above or below. */
 export function step(woven: Woven, from: string, direction: 'left' | 'right' | 'up' | 'down'): string | null {
   const here = woven.placed.find((one) => one.id === from);

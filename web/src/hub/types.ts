@@ -77,6 +77,8 @@ export interface Status {
   epoch: number;
   level: number;
   units: Record<UnitStatus, number>;
+  /** In any status: archived is a flag beside it. */
+  units_archived: number;
   agents: number;
   agents_active: number;
   conflicts: number;

@@ -41,7 +41,7 @@ export function Chart({ title, now, times, series, format, steps, least }: Props
       {
         width: element.clientWidth || 300,
         height: element.clientHeight || 96,
-        padding: [6, 4, 0, 0],
+        padding: [6, 12, 0, 0],
         cursor: { y: false, points: { size: 5 } },
         legend: { show: false },
         scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.15, least)] } },

@@ -25,30 +25,45 @@ export function VirtualList({ label, count, rowHeight, keyOf, row, onEnd, prepen
   const [view, setView] = useState({ top: 0, height: 800 });
   const seen = useRef(prepended);
 
+  /** Where the list stands, as it was last told: to ask the browser would make it lay the page out in the middle of a batch. */
+  const place = useRef({ top: 0, height: 800 });
+  const reached = (): void => {
+    const { top, height } = place.current;
+    onTop?.(top < rowHeight);
+    if (onEnd && top + height > count * rowHeight - 1.5 * height) onEnd();
+  };
+
   const measure = (): void => {
     const element = box.current;
     if (!element) return;
     const [top, height] = [element.scrollTop, element.clientHeight];
+    place.current = { top, height };
     setView((old) => (old.top === top && old.height === height ? old : { top, height }));
-    onTop?.(top < rowHeight);
-    if (onEnd && top + height > count * rowHeight - 1.5 * height) onEnd();
+    reached();
   };
 
   useLayoutEffect(() => {
     const element = box.current;
     const more = prepended - seen.current;
     seen.current = prepended;
-    if (element && more > 0 && element.scrollTop >= rowHeight) element.scrollTop += more * rowHeight;
-    measure();
-  }, [prepended, count, rowHeight]);
+    if (element && more > 0 && place.current.top >= rowHeight) {
+      element.scrollTop += more * rowHeight;
+      measure();
+    } else reached();
+  }, [prepended, count]);
+
+  const measuring = useRef(measure);
+  measuring.current = measure;
+  // At first, and where rows are of another height: narrower or wider, the browser may have moved it.
+  useLayoutEffect(measure, [rowHeight]);
 
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const watcher = new ResizeObserver(measure);
+    const watcher = new ResizeObserver(() => measuring.current());
     watcher.observe(element);
     return () => watcher.disconnect();
-  }, [count, rowHeight]);
+  }, []);
 
   const first = Math.max(0, Math.floor(view.top / rowHeight) - BEYOND);
   const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + BEYOND);

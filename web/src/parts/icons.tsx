@@ -19,6 +19,7 @@ const NAV: Record<string, JSX.Element> = {
   moon: <path d="M14.500 10.800A6 6 0 0 1 7.200 3.500 6 6 0 1 0 14.500 10.800z" />,
   system: <g><rect x="2.500" y="3.500" width="13" height="9" rx="1.500" /><path d="M7 15.500h4" /></g>,
   plus: <path d="M9 3.500v11M3.500 9h11" />,
+  minus: <path d="M3.500 9h11" />,
   copy: <g><rect x="6" y="6" width="8.500" height="8.500" rx="1.500" /><path d="M11.500 3.500H5A1.500 1.500 0 0 0 3.500 5v6.500" /></g>,
   back: <path d="M10.500 4L5.500 9l5 5" />,
   next: <path d="M7.500 4l5 5-5 5" />,

@@ -6,12 +6,13 @@ import { capabilities, conflicts, conflictsLoaded, ensure, fetchUnit, refreshCon
 import { inWords, look } from '../hub/http';
 import { act, person } from '../hub/person';
 import type { Conflict, Replayed, UnitInFull } from '../hub/types';
-import { AgentLink, Confidence, ConflictMark, Empty, Epoch, Problem, Said, StatusMark, UnitLink } from '../parts/bits';
+import { AgentLink, Confidence, ConflictMark, Empty, Epoch, Line, Problem, Said, StatusMark, UnitLink } from '../parts/bits';
 import { Icon, TypeMark } from '../parts/icons';
 import { Timeline } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
 import { address, go, route } from '../route';
-import { clash, type Piece } from '../words/clash';
+import { clash, type Piece, sidesOf } from '../words/clash';
+import { counted } from '../words/figures';
 import { STRATEGIES } from '../words/names';
 import { foresee } from '../words/foresee';
 import { oneLine, shown } from '../words/text';
@@ -51,7 +52,7 @@ export function Conflicts(): JSX.Element {
             {listed.slice(0, 400).map((one) => (
               <a key={one.id} class="side-item" href={address('conflicts', [one.id])} aria-current={one.id === shownId ? 'true' : undefined}>
                 <span class="side-top"><ConflictMark status={one.status} /><span class="mono">{one.id}</span></span>
-                <p><bdi dir="auto">{oneLine(one.description, 180)}</bdi></p>
+                <Gist text={one.description} />
               </a>
             ))}
             {listed.length === 0 && conflictsLoaded.value && <Empty title={filter === 'open' ? 'No contradiction stands open' : 'None was resolved yet'} />}
@@ -65,6 +66,13 @@ export function Conflicts(): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** What clashes: a line for each side, or the hub's words. */
+function Gist({ text }: { text: string }): JSX.Element {
+  const sides = sidesOf(text);
+  if (!sides) return <p><bdi dir="auto">{oneLine(text, 180)}</bdi></p>;
+  return <div class="gist"><Line text={sides[1]} most={140} /><span class="unseen"> against </span><Line text={sides[0]} most={140} /></div>;
 }
 
 interface Staged {
@@ -153,6 +161,7 @@ function Side({ it, pieces, won, lost, label }: { it: UnitInFull; pieces: Piece[
   unitsTick.value;
   const live = unit(it.id)?.status ?? it.status;
   const long = it.content.length > 4_000;
+  const supporting = it.inbound_relations.filter((one) => one.type === 'supports').length;
   return (
     <article class={`side-card${won ? ' side-won' : ''}${lost ? ' side-lost' : ''}`} aria-label={label}>
       <div class="panel-meta"><UnitLink id={it.id} /><TypeMark type={it.type} /><StatusMark status={live} />{won && <span class="pill pill-resolved">prevails</span>}</div>
@@ -162,7 +171,7 @@ function Side({ it, pieces, won, lost, label }: { it: UnitInFull; pieces: Piece[
         <dt>When</dt><dd><Epoch epoch={it.epoch} timestamp={it.source.timestamp} /></dd>
         <dt>Why</dt><dd><bdi dir="auto">{oneLine(it.intent.purpose, 240)}</bdi></dd>
         {it.confidence && <><dt>Sure</dt><dd><Confidence score={it.confidence.score} /> <bdi dir="auto">{oneLine(it.confidence.reason, 240)}</bdi></dd></>}
-        <dt>Backed by</dt><dd>{it.inbound_relations.filter((one) => one.type === 'supports').length} supporting {it.inbound_relations.filter((one) => one.type === 'supports').length === 1 ? 'unit' : 'units'}, {it.confidence?.evidence?.length ?? 0} pieces of evidence</dd>
+        <dt>Backed by</dt><dd>{counted(supporting, 'supporting unit', 'supporting units')}, {counted(it.confidence?.evidence?.length ?? 0, 'piece of evidence', 'pieces of evidence')}</dd>
       </dl>
     </article>
   );
@@ -223,7 +232,7 @@ function Resolve({ conflict, a, b, onDecided }: { conflict: Conflict; a: UnitInF
   return (
     <form class="resolve" onSubmit={(event) => void merge(event)} aria-label="Resolve this conflict">
       <h2>{conflict.status === 'escalated' ? 'Decide' : 'Resolve'}</h2>
-      <fieldset class="strategies">
+      {offered.length > 1 && <fieldset class="strategies">
         <legend class="unseen">Strategy</legend>
         {offered.map((one) => (
           <label key={one} class="strategy">
@@ -232,12 +241,17 @@ function Resolve({ conflict, a, b, onDecided }: { conflict: Conflict; a: UnitInF
             <span>{foresee(one, conflict, a, b) ?? STRATEGIES[one]?.how ?? ''}</span>
           </label>
         ))}
-      </fieldset>
+      </fieldset>}
       {strategy === 'vote' && <Ballots conflict={conflict} quorum={quorum} />}
       {chooses && (
         <div class="field"><span>Which side</span>
-          <div class="choice" role="group" aria-label="Which side">
-            {[a, b].map((it) => <button key={it.id} type="button" class="button" aria-pressed={winner === it.id} onClick={() => setWinner(it.id)}>{it.id} by <bdi>{oneLine(it.source.agent_id, 40)}</bdi></button>)}
+          <div class="sides" role="group" aria-label="Which side">
+            {[a, b].map((it) => (
+              <button key={it.id} type="button" class="strategy" aria-pressed={winner === it.id} onClick={() => setWinner(it.id)}>
+                <b>{it.id} by <bdi>{oneLine(it.source.agent_id, 40)}</bdi></b>
+                <Line text={it.content} most={160} />
+              </button>
+            ))}
           </div>
         </div>
       )}

@@ -5,6 +5,7 @@ import { capabilities, rates, status } from '../hub/field';
 import { UNIT_STATUSES } from '../hub/types';
 import { Chart, type Series } from '../parts/Chart';
 import { StatusMark } from '../parts/bits';
+import { address } from '../route';
 import { BYTE_STEPS, bytes, compact, count, milliseconds, span } from '../words/figures';
 import { Compacting } from './Compacting';
 
@@ -53,6 +54,7 @@ function Holds(): JSX.Element | null {
       <div class="shares" aria-hidden="true">{UNIT_STATUSES.filter((one) => now.units[one] > 0).map((one) => <span key={one} style={{ width: `${(now.units[one] / total) * 100}%`, background: SHARE[one] }} />)}</div>
       <dl class="facts">
         {UNIT_STATUSES.map((one) => <><dt><StatusMark status={one} /></dt><dd>{count(now.units[one] ?? 0)}</dd></>)}
+        <dt><StatusMark status="archived" /><span class="muted beside">of these, put away</span></dt><dd>{now.units_archived > 0 ? <a class="link" href={address('memory', [], { status: 'archived' })}>{count(now.units_archived)}</a> : 0}</dd>
         <dt>Agents, here of all</dt><dd>{count(now.agents_active)} of {count(now.agents)}</dd>
         <dt>Conflicts, unresolved of all</dt><dd>{count(now.conflicts_unresolved)} of {count(now.conflicts)}</dd>
         <dt>Subscriptions</dt><dd>{count(now.subscriptions)}</dd>

@@ -42,7 +42,7 @@ export default function Inspector(): JSX.Element {
   const asked = route.value.query.get('inspect') ?? '';
   const known = agents.value.find((one) => one.id === asked);
   const [form, setForm] = useState<Form>({
-    eyes: known?.id ?? (asked === '1' ? '' : asked), role: known?.role ?? '', interests: '', hint: '', units: '10', tokens: '', task: '', type: '', recency: '', own: false,
+    eyes: known?.id ?? (asked === '1' ? '' : asked), role: known?.role ?? '', interests: '', hint: route.value.query.get('hint') ?? '', units: '10', tokens: '', task: '', type: '', recency: '', own: false,
   });
   const [answer, setAnswer] = useState<Attuned | null>(null);
   const [error, setError] = useState<string | null>(null);

@@ -15,6 +15,7 @@ import { address, go, route, unitAddress, withQuery } from '../route';
 import { compact } from '../words/figures';
 import { eventWord, TYPE_WORDS, weightOf } from '../words/names';
 import { type Filter, matcher } from '../words/filter';
+import { gathered, sentence, type Told } from '../words/gathered';
 
 const KINDS = [
   ['', 'Everything'], ['memory', 'Memory'], ['conflict', 'Conflicts'], ['agent', 'Agents'],
@@ -30,17 +31,14 @@ function filterOf(query: URLSearchParams): Filter {
 }
 
 /** What is listed, newest first: the list itself is made anew only where it changed. */
-function useListed(filter: Filter): { listed: Notification[]; fresh: number; waiting: number } {
+function useListed(filter: Filter): { listed: Told[]; fresh: number; waiting: number } {
   const tick = eventsTick.value;
   const key = JSON.stringify(filter);
-  const held = useRef<{ key: string; listed: Notification[]; fresh: number } | null>(null);
+  const held = useRef<{ key: string; listed: Told[] } | null>(null);
   const waiting = useRef(0);
   const fresh = useRef(0);
   useEffect(() => hear((batch) => {
-    const matches = matcher(filter);
-    const more = batch.filter(matches).length;
-    if (paused.peek()) waiting.current += more;
-    else fresh.current += more;
+    if (paused.peek()) waiting.current += batch.filter(matcher(filter)).length;
   }), [key]);
   const listed = useMemo(() => {
     if (paused.value && held.current?.key === key) return held.current.listed;
@@ -51,13 +49,15 @@ function useListed(filter: Filter): { listed: Notification[]; fresh: number; wai
       const one = all[at];
       if (one && matches(one)) found.push(one);
     }
-    return found;
+    return gathered(found);
   }, [key, tick, paused.value, historyFrom.value]);
-  if (!paused.value) {
-    fresh.current += waiting.current;
-    waiting.current = 0;
+  if (!paused.value) waiting.current = 0;
+  const before = held.current;
+  if (before && before.listed !== listed && before.key === key) {
+    const top = before.listed[0]?.event.cursor;
+    fresh.current += Math.max(0, listed.findIndex(({ event }) => event.cursor === top));
   }
-  held.current = { key, listed, fresh: fresh.current };
+  held.current = { key, listed };
   return { listed, fresh: fresh.current, waiting: waiting.current };
 }
 
@@ -123,8 +123,8 @@ export function Live(): JSX.Element {
             count={listed.length}
             rowHeight={narrow ? 68 : 46}
             prepended={fresh}
-            keyOf={(at) => listed[at]?.cursor ?? String(at)}
-            row={(at) => <Row event={listed[at] as Notification} />}
+            keyOf={(at) => listed[at]?.event.cursor ?? String(at)}
+            row={(at) => <Row told={listed[at] as Told} />}
             onTop={setAtTop}
             foot={
               <div class="list-foot">
@@ -140,12 +140,14 @@ export function Live(): JSX.Element {
   );
 }
 
-function Row({ event }: { event: Notification }): JSX.Element {
+function Row({ told }: { told: Told }): JSX.Element {
+  const { event, many } = told;
   const weight = weightOf(event.event);
   const to = event.conflict_id
     ? address('conflicts', [event.conflict_id])
+    : many > 1 ? address('memory', [], { status: 'archived' })
     : event.memory_unit_id ? unitAddress(event.memory_unit_id) : address('agents', [event.agent_id]);
-  const it = event.memory_unit;
+  const it = many > 1 ? undefined : event.memory_unit;
   const own = event.event === 'memory.recorded' && it;
   return (
     <div class={`event event-${weight}`} onClick={(click) => { if (!(click.target as HTMLElement).closest('a, button')) go(to); }}>
@@ -154,7 +156,7 @@ function Row({ event }: { event: Notification }): JSX.Element {
       <span class="event-agent"><AgentLink id={event.agent_id} mark={false} /></span>
       <span class="event-type">{it && <TypeMark type={it.type} />}</span>
       <a class={own ? 'event-main' : 'event-main event-plainly'} data-main href={to}>
-        <Line text={own ? it.content : event.summary} />
+        <Line text={own ? it.content : sentence(told)} />
       </a>
       <Epoch epoch={event.epoch} timestamp={it && own ? it.source.timestamp : null} />
     </div>

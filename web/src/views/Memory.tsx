@@ -12,13 +12,17 @@ import { Icon, TypeMark } from '../parts/icons';
 import { useAsked, useMedia } from '../parts/use';
 import { VirtualList } from '../parts/VirtualList';
 import { address, go, openUnit, route, unitAddress, withQuery } from '../route';
-import { count } from '../words/figures';
+import { byCloseness } from '../words/closeness';
+import { count, counted } from '../words/figures';
 import { STATUS_WORDS, TYPE_WORDS } from '../words/names';
 
 const Loom = lazy(() => import('../graph/LoomView'));
 
+/** Units of the first page, and of each that follows. */
 const PAGE = 200;
-const SOUGHT = 100;
+const PAGE_MORE = 500;
+/** Units that a search brings. */
+const SOUGHT = 200;
 
 interface Listing {
   rows: Row[];
@@ -31,18 +35,6 @@ interface Listing {
 interface Page {
   units: Unit[];
   cursor: string | null;
-}
-
-/** The next page that has something. The hub lists by status, and archived is none: those are picked out here. */
-async function nextPage(query: URLSearchParams, wanted: Wanted): Promise<Page> {
-  if (wanted.status !== 'archived') return get<Page>(`units?${query}`);
-  query.set('limit', '1000');
-  for (;;) {
-    const page = await get<Page>(`units?${query}`);
-    const units = page.units.filter((it) => it.archived);
-    if (units.length > 0 || page.cursor === null) return { units, cursor: page.cursor };
-    query.set('before', page.cursor);
-  }
 }
 
 /** The list, page by page from the newest back; what is recorded meanwhile comes in front. */
@@ -58,15 +50,21 @@ function useListing(wanted: Wanted): Listing {
     const place = here ? here.cursor : '';
     if (place === null || busy.current === key) return;
     busy.current = key;
-    const query = new URLSearchParams({ order: 'newest', limit: String(PAGE) });
+    const query = new URLSearchParams({ order: 'newest', limit: String(place ? PAGE_MORE : PAGE) });
     if (place) query.set('before', place);
-    for (const [name, value] of Object.entries(wanted)) if (value && value !== 'archived') query.set(name, value);
-    nextPage(query, wanted)
+    for (const [name, value] of Object.entries(wanted)) if (value) query.set(name, value);
+    // Archived is no status, though a list is chosen by it like by one.
+    if (wanted.status === 'archived') {
+      query.delete('status');
+      query.set('archived', 'true');
+    }
+    get<Page>(`units?${query}`)
       .then((page) => {
         remember([...page.units].reverse());
         setState((old) => {
           const rows = old.key === key ? old.rows : [];
-          const known = new Set(rows.map((row) => row.id));
+          // Pages do not overlap; what came in meanwhile may stand in the one that was under way.
+          const known = new Set(rows.slice(-PAGE_MORE).map((row) => row.id));
           const added = page.units.filter((it) => !known.has(it.id)).map(rowOf);
           return { key, rows: [...rows, ...added], cursor: page.cursor, error: null, fresh: old.key === key ? old.fresh : 0 };
         });
@@ -159,6 +157,7 @@ function Listed(): JSX.Element {
   const narrow = useMedia('(max-width: 820px)');
   unitsTick.value;
   const total = status.value ? Object.entries(status.value.units).reduce((sum, [key, value]) => (key === 'draft' ? sum : sum + value), 0) : 0;
+  const archived = status.value?.units_archived ?? 0;
   const isFiltered = Object.values(wanted).some(Boolean);
   return (
     <div class="list-wrap">
@@ -174,7 +173,7 @@ function Listed(): JSX.Element {
           keyOf={(at) => listing.rows[at]?.id ?? String(at)}
           row={(at) => <UnitRow row={listing.rows[at] as Row} />}
           onEnd={listing.load}
-          foot={<div class="list-foot">{listing.more ? 'Loading…' : isFiltered ? `${count(listing.rows.length)} match` : `All ${count(Math.max(total, listing.rows.length))} units`}</div>}
+          foot={<div class="list-foot">{listing.more ? 'Loading…' : isFiltered ? `${count(listing.rows.length)} match` : `${total === 1 ? 'The only unit' : `All ${counted(Math.max(total, listing.rows.length), 'unit', 'units')}`}${archived > 0 ? `, ${count(archived)} of them archived` : ''}`}</div>}
         />
       )}
     </div>
@@ -196,14 +195,14 @@ function UnitRow({ row }: { row: Row }): JSX.Element {
         <Line text={row.text} />
         {row.why && <span class="why line"><bdi>{row.why}</bdi></span>}
       </a>
-      {row.relevance !== null ? <span class="score"><span class="unseen">relevance </span>{row.relevance.toFixed(2)}</span> : row.score !== null ? <Confidence score={row.score} /> : <span />}
+      {row.relevance !== null ? <span class="score" title="How close its words and meaning are to what is sought, 0 to 1"><span class="unseen">closeness </span>{row.relevance.toFixed(2)}</span> : row.score !== null ? <Confidence score={row.score} /> : <span />}
       <span class="unit-agent"><AgentLink id={row.agent} /></span>
       <Epoch epoch={row.epoch} timestamp={row.timestamp} />
     </div>
   );
 }
 
-/** By meaning: what the Field itself would bring to somebody who needs just this. */
+/** By meaning: what is closest to these words. */
 function Sought({ text }: { text: string }): JSX.Element {
   const wanted = wantedOf(route.value.query);
   const narrow = useMedia('(max-width: 820px)');
@@ -211,24 +210,25 @@ function Sought({ text }: { text: string }): JSX.Element {
     (signal) => look('attune', {
       scope: { role: 'observer', max_units: SOUGHT, include_archived: true, ...(wanted.type ? { types: [wanted.type] } : {}), ...(wanted.session ? { session_id: wanted.session } : {}) },
       context_hint: text,
+      explain: true,
     }, undefined, signal),
     [text, wanted.type, wanted.session],
   );
-  const rows = useMemo(() => (asked.value?.record ?? [])
-    .filter(({ memory_unit: it }) => wants(wanted, it))
-    .map(({ memory_unit: it, relevance_score, relevance_reason }): Row => ({ ...rowOf(it), relevance: relevance_score, why: relevance_reason })), [asked.value, wanted.status, wanted.agent, wanted.task]);
+  const rows = useMemo(() => byCloseness(asked.value?.record ?? [])
+    .filter(({ hit }) => wants(wanted, hit.memory_unit))
+    .map(({ hit, closeness }): Row => ({ ...rowOf(hit.memory_unit), relevance: closeness ?? hit.relevance_score, why: hit.relevance_reason.replaceAll('your hint', 'what you seek') })), [asked.value, wanted.status, wanted.agent, wanted.task]);
   if (asked.error) return <Problem text={asked.error} retry={asked.again} />;
   if (asked.loading && rows.length === 0) return <Empty title="Looking…" />;
   if (rows.length === 0) return <Empty title="Nothing live answers to that"><p>Superseded and retracted units are not sought. The list shows them by status.</p></Empty>;
   return (
     <div class="list-wrap">
       <VirtualList
-        label={`Units that answer to ${text}, best first`}
+        label={`Units that answer to ${text}, closest first`}
         count={rows.length}
         rowHeight={narrow ? 84 : 62}
         keyOf={(at) => rows[at]?.id ?? String(at)}
         row={(at) => <UnitRow row={rows[at] as Row} />}
-        foot={<div class="list-foot">The {rows.length} most relevant of {count(asked.value?.context_budget.units_available ?? 0)} live units, as the Field itself ranks them</div>}
+        foot={<div class="list-foot">{count(rows.length)} of {count(asked.value?.context_budget.units_available ?? 0)} live units, by how close their words and meaning are. What an agent is brought also counts relations, task and role: <a class="link" href={address('agents', [], { inspect: '1', hint: text })}>inspect that</a></div>}
       />
     </div>
   );

@@ -13,15 +13,20 @@ import { knotOf } from '../parts/Timeline';
 import { useAsked } from '../parts/use';
 import { address, go, route } from '../route';
 import { still } from '../theme';
+import { sidesOf } from '../words/clash';
+import { count } from '../words/figures';
+import { standingAt, type Step, stepsOf } from '../words/steps';
 import { oneLine, shown } from '../words/text';
 
 const TARGETS = [
   ['memory_unit', 'Unit'], ['decision', 'Decision'], ['conflict', 'Conflict'], ['task', 'Task'], ['session', 'Session'],
 ] as const;
 /** Units drawn: the last ones of a long timeline. */
-const DRAWN_MAX = 120;
+const DRAWN_MAX = 90;
 /** Events listed at once, around where the replay stands. */
-const LISTED = 160;
+const LISTED = 100;
+/** Units named in one row. */
+const NAMED = 6;
 const NOTHING: ReplayEvent[] = [];
 const PACES = [['2200', 'Slow'], ['1100', 'Normal'], ['450', 'Fast']] as const;
 
@@ -72,7 +77,7 @@ function Suggestions(): JSX.Element {
         <section><h2>How was this decided?</h2><ul>{decisions.value?.units.map((it) => <li key={it.id}><a href={address('replay', ['decision', it.id])}><span class="id">{it.id}</span><Line text={it.content} most={140} /></a></li>)}</ul></section>
       )}
       {clashes.length > 0 && (
-        <section><h2>How did this contradiction come about?</h2><ul>{clashes.map((one) => <li key={one.id}><a href={address('replay', ['conflict', one.id])}><span class="id id-clash">{one.id}</span><Line text={one.description} most={140} /></a></li>)}</ul></section>
+        <section><h2>How did this contradiction come about?</h2><ul>{clashes.map((one) => <li key={one.id}><a href={address('replay', ['conflict', one.id])}><span class="id id-clash">{one.id}</span><Line text={sidesOf(one.description)?.reverse().map((side) => oneLine(side, 70)).join(' / ') ?? one.description} most={150} /></a></li>)}</ul></section>
       )}
       {tasks.length > 0 && <section><h2>What happened in this task?</h2><ul>{tasks.map((one) => <li key={one}><a href={address('replay', ['task', one])}><Icon name="list" size={15} /><bdi>{shown(one)}</bdi></a></li>)}</ul></section>}
       {sessions.length > 0 && <section><h2>And in this session?</h2><ul>{sessions.map((one) => <li key={one}><a href={address('replay', ['session', one])}><Icon name="list" size={15} /><bdi>{shown(one)}</bdi></a></li>)}</ul></section>}
@@ -107,12 +112,13 @@ async function replayed(target: string, id: string, signal: AbortSignal): Promis
 
 function Played({ target, id }: { target: string; id: string }): JSX.Element {
   const asked = useAsked<Replayed>((signal) => replayed(target, id, signal), [target, id]);
-  const timeline = asked.value?.timeline ?? NOTHING;
+  const told = asked.value?.timeline ?? NOTHING;
+  const timeline = useMemo(() => stepsOf(told), [told]);
   const [at, setAt] = useState(0);
   const [playing, setPlaying] = useState(false);
   const [pace, setPace] = useState('1100');
   const last = timeline.length - 1;
-  const ids = useMemo(() => [...new Set(timeline.flatMap((event) => event.memory_unit_id ?? []))].slice(-DRAWN_MAX), [timeline]);
+  const ids = useMemo(() => [...new Set(told.flatMap((event) => event.memory_unit_id ?? []))].slice(-DRAWN_MAX), [told]);
   const [units, setUnits] = useState<Unit[]>([]);
   useEffect(() => {
     let gone = false;
@@ -153,7 +159,7 @@ function Played({ target, id }: { target: string; id: string }): JSX.Element {
     return () => document.removeEventListener('keydown', pressed);
   }, []);
 
-  const present = useMemo(() => new Set(timeline.slice(0, at + 1).flatMap((event) => event.memory_unit_id ?? [])), [timeline, at]);
+  const standing = useMemo(() => standingAt(timeline, at, units), [timeline, at, units]);
   const now = timeline[at];
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -173,27 +179,19 @@ function Played({ target, id }: { target: string; id: string }): JSX.Element {
         <section class="timeline" aria-label="Timeline">
           <Account text={asked.value.summary} />
           <div class="timeline-list" ref={list} tabIndex={0} role="region" aria-label="Events">
-            {from > 0 && <p class="muted">{from} earlier</p>}
+            {from > 0 && <p class="muted">{count(from)} earlier</p>}
             <ol class="chain">
-              {timeline.slice(from, from + LISTED).map((event, offset) => {
+              {timeline.slice(from, from + LISTED).map((step, offset) => {
                 const place = from + offset;
-                return (
-                  <li key={place} class={place === at ? 'now' : place > at ? 'later' : ''} aria-current={place === at ? 'step' : undefined}>
-                    <span class={knotOf(event)} aria-hidden="true" />
-                    <div>
-                      <button type="button" class="chain-what" onClick={() => { setPlaying(false); setAt(place); }}><bdi dir="auto">{shown(event.description)}</bdi></button>
-                      <div class="chain-meta"><Epoch epoch={event.epoch} timestamp={event.timestamp} /><AgentLink id={event.agent_id} mark={false} />{event.memory_unit_id && <UnitLink id={event.memory_unit_id} />}</div>
-                    </div>
-                  </li>
-                );
+                return <StepRow key={place} step={step} state={place === at ? 'now' : place > at ? 'later' : ''} onChoose={() => { setPlaying(false); setAt(place); }} />;
               })}
             </ol>
-            {from + LISTED <= last && <p class="muted">{last + 1 - from - LISTED} later</p>}
+            {from + LISTED <= last && <p class="muted">{count(last + 1 - from - LISTED)} later</p>}
           </div>
         </section>
         <div class="loom">
           {units.length > 0
-            ? <Canvas units={units} present={present} chosen={now?.memory_unit_id ?? null} label={`${units.length} units of this timeline.`} onChoose={(one) => { const place = timeline.findIndex((event) => event.memory_unit_id === one); if (place >= 0) { setPlaying(false); setAt(place); } }} />
+            ? <Canvas units={units} standing={standing} chosen={now?.event.memory_unit_id ?? null} label={`${units.length} units of this timeline.`} onChoose={(one) => { const place = timeline.findIndex(({ event }) => event.memory_unit_id === one); if (place >= 0) { setPlaying(false); setAt(place); } }} />
             : <Empty title="This timeline names no units" />}
           <Legend />
         </div>
@@ -202,12 +200,29 @@ function Played({ target, id }: { target: string; id: string }): JSX.Element {
         <button type="button" class="button button-icon" aria-label="One step back" disabled={at <= 0} onClick={() => { setPlaying(false); setAt(at - 1); }}><Icon name="back" /></button>
         <button type="button" class="button button-main" onClick={toggle} disabled={last < 1}><Icon name={playing ? 'pause' : 'play'} size={15} /> {playing ? 'Stop' : 'Play'}</button>
         <button type="button" class="button button-icon" aria-label="One step on" disabled={at >= last} onClick={() => { setPlaying(false); setAt(at + 1); }}><Icon name="next" /></button>
-        <input type="range" min="0" max={Math.max(0, last)} value={at} aria-label="Place in the timeline" aria-valuetext={now ? `Event ${at + 1} of ${timeline.length}, epoch ${now.epoch}` : ''} onInput={(event) => { setPlaying(false); setAt(Number(event.currentTarget.value)); }} />
-        <span class="when">{at + 1} of {timeline.length}</span>
+        <input type="range" min="0" max={Math.max(0, last)} value={at} aria-label="Place in the timeline" aria-valuetext={now ? `Event ${at + 1} of ${timeline.length}, epoch ${now.event.epoch}` : ''} onInput={(event) => { setPlaying(false); setAt(Number(event.currentTarget.value)); }} />
+        <span class="when">{count(at + 1)} of {count(timeline.length)}</span>
         <span class="wide-only"><Select label="Pace" value={pace} options={PACES} onChange={setPace} /></span>
       </div>
-      <p class="unseen" aria-live="polite">{now && !playing ? oneLine(now.description, 200) : ''}</p>
+      <p class="unseen" aria-live="polite">{now && !playing ? oneLine(now.words, 200) : ''}</p>
     </>
   );
 }
 
+function StepRow({ step: { event, words, units }, state, onChoose }: { step: Step; state: string; onChoose: () => void }): JSX.Element {
+  return (
+    <li class={state} aria-current={state === 'now' ? 'step' : undefined}>
+      <span class={knotOf(event)} aria-hidden="true" />
+      <div>
+        <button type="button" class="chain-what" onClick={onChoose}><bdi dir="auto">{shown(words)}</bdi></button>
+        <div class="chain-meta">
+          <Epoch epoch={event.epoch} timestamp={event.timestamp} />
+          <AgentLink id={event.agent_id} mark={false} />
+          {event.memory_unit_id && <UnitLink id={event.memory_unit_id} />}
+          {units.slice(0, NAMED).map((one) => <UnitLink key={one} id={one} />)}
+          {units.length > NAMED && <span>and {count(units.length - NAMED)} more</span>}
+        </div>
+      </div>
+    </li>
+  );
+}

@@ -77,3 +77,9 @@ function longest(a: string[], b: string[]): [number, number][] {
   }
   return pairs;
 }
+
+/** Both sides of a conflict in its hub's words, the later first; null where the words are others. */
+export function sidesOf(description: string): [string, string] | null {
+  const found = /^[^"]*\("([^]*)"\) contradicts [^"]* \("([^]*)"\)$/.exec(description);
+  return found ? [found[1] ?? '', found[2] ?? ''] : null;
+}
