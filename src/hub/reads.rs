@@ -7,6 +7,7 @@ use std::thread;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender, WeakSender};
 use tokio::sync::oneshot;
@@ -17,6 +18,7 @@ use super::detection::{Detector, Scan, Scanner};
 use super::index::SharedIndex;
 use super::past::{Closed, Past};
 use super::plans::preview;
+use super::scribe::Scribe;
 use super::waiting::{Computation, Then};
 use super::{READ_NICENESS, step_back};
 use crate::field::{
@@ -49,6 +51,10 @@ pub(super) struct Reads {
     detector: Arc<Detector>,
     /// For scans.
     scanner: Arc<Scanner>,
+    /// For syntheses, where a language model outside writes them.
+    scribe: Option<Arc<Scribe>>,
+    /// Where it is waited for.
+    runtime: Handle,
 }
 
 /// What is asked without being an operation: nothing is stamped, noted or remembered.
@@ -84,7 +90,7 @@ impl std::fmt::Debug for Reads {
 }
 
 impl Reads {
-    /// Reads on this pool, with these connections to the log, at least one.
+    /// Reads on this pool, with these connections to the log, at least one. Called within the runtime.
     pub fn new(
         pool: Arc<rayon::ThreadPool>,
         policy: Arc<Policy>,
@@ -92,6 +98,7 @@ impl Reads {
         past: Past,
         actor: WeakSender<Call>,
         (detector, scanner): (Arc<Detector>, Arc<Scanner>),
+        scribe: Option<Arc<Scribe>>,
     ) -> Self {
         Self {
             pool,
@@ -104,6 +111,8 @@ impl Reads {
             actor,
             detector,
             scanner,
+            scribe,
+            runtime: Handle::current(),
         }
     }
 
@@ -349,6 +358,11 @@ impl Reads {
     /// Lets go of something large on the pool.
     pub(super) fn let_go(&self, large: impl Send + 'static) {
         self.pool.spawn(move || drop(large));
+    }
+
+    /// The language model outside that writes syntheses, and where it is waited for.
+    pub(super) fn scribe(&self) -> Option<(Arc<Scribe>, &Handle)> {
+        self.scribe.as_ref().map(|scribe| (Arc::clone(scribe), &self.runtime))
     }
 
     /// The way back to the actor, while it is there.
