@@ -42,7 +42,7 @@ impl Reads {
             plan.take_over(&before);
         }
         let scribe = self.scribe().filter(|_| plan.failure().is_none());
-        let (wanted, too_much) = scribe.as_ref().map(|_| wanted(&plan, &world)).unwrap_or_default();
+        let (wanted, too_much) = scribe.map(|_| wanted(&plan, &world)).unwrap_or_default();
         // The actor must not wait for this thread to let go of what the view shares with its state.
         drop(world);
         let Some(actor) = self.actor() else { return };
@@ -52,17 +52,20 @@ impl Reads {
                 message.plan = Some(Arc::new(plan));
                 let _ = actor.blocking_send(Call::Planned { message: Box::new(message), connection, to });
             }
-            Some((scribe, runtime)) => drop(runtime.spawn(async move {
-                // An actor that ends meanwhile has no use for it any more.
-                let written = tokio::select! {
-                    written = scribe.write(wanted) => written,
-                    () = actor.closed() => return,
-                };
-                drop(begun);
-                enter(&mut plan, written, too_much, scribe.model());
-                message.plan = Some(Arc::new(plan));
-                let _ = actor.send(Call::Planned { message: Box::new(message), connection, to }).await;
-            })),
+            Some(scribe) => {
+                let asked = Arc::clone(scribe);
+                scribe.spawn(async move {
+                    // An actor that ends meanwhile has no use for it any more.
+                    let written = tokio::select! {
+                        written = asked.write(wanted) => written,
+                        () = actor.closed() => return,
+                    };
+                    drop(begun);
+                    enter(&mut plan, written, too_much, asked.model());
+                    message.plan = Some(Arc::new(plan));
+                    let _ = actor.send(Call::Planned { message: Box::new(message), connection, to }).await;
+                });
+            }
         }
     }
 }

@@ -7,7 +7,6 @@ use std::thread;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender, WeakSender};
 use tokio::sync::oneshot;
@@ -53,8 +52,6 @@ pub(super) struct Reads {
     scanner: Arc<Scanner>,
     /// For syntheses, where a language model outside writes them.
     scribe: Option<Arc<Scribe>>,
-    /// Where it is waited for.
-    runtime: Handle,
 }
 
 /// What is asked without being an operation: nothing is stamped, noted or remembered.
@@ -90,7 +87,7 @@ impl std::fmt::Debug for Reads {
 }
 
 impl Reads {
-    /// Reads on this pool, with these connections to the log, at least one. Called within the runtime.
+    /// Reads on this pool, with these connections to the log, at least one.
     pub fn new(
         pool: Arc<rayon::ThreadPool>,
         policy: Arc<Policy>,
@@ -112,7 +109,6 @@ impl Reads {
             detector,
             scanner,
             scribe,
-            runtime: Handle::current(),
         }
     }
 
@@ -360,9 +356,9 @@ impl Reads {
         self.pool.spawn(move || drop(large));
     }
 
-    /// The language model outside that writes syntheses, and where it is waited for.
-    pub(super) fn scribe(&self) -> Option<(Arc<Scribe>, &Handle)> {
-        self.scribe.as_ref().map(|scribe| (Arc::clone(scribe), &self.runtime))
+    /// The language model outside that writes syntheses.
+    pub(super) fn scribe(&self) -> Option<&Arc<Scribe>> {
+        self.scribe.as_ref()
     }
 
     /// The way back to the actor, while it is there.

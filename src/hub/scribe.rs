@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use serde::Deserialize;
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -40,6 +41,8 @@ pub(super) struct Scribe {
     model: String,
     /// How long all syntheses of one plan may take.
     total: Duration,
+    /// Where it is waited for.
+    runtime: Handle,
     /// Requests that may be under way, for all Fields.
     under_way: Semaphore,
 }
@@ -58,7 +61,7 @@ pub(super) struct Written {
 }
 
 impl Scribe {
-    /// A model that is asked when there is something to write.
+    /// A model that is asked when there is something to write. Called within the runtime that is to wait for it.
     ///
     /// # Errors
     /// An address that cannot be used.
@@ -75,12 +78,18 @@ impl Scribe {
         })?;
         let total = Duration::from_millis(settings.total_ms);
         let under_way = Semaphore::new(SUMMARY_REQUESTS_MAX);
-        Ok(Arc::new(Self { outside, model: settings.model.clone(), total, under_way }))
+        let runtime = Handle::current();
+        Ok(Arc::new(Self { outside, model: settings.model.clone(), total, runtime, under_way }))
     }
 
     /// What the model is called.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// Does what waits for it, on no thread.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(work);
     }
 
     /// Asks for each of these, until the time for all of them is over or the model has failed too often in a row.

@@ -6,6 +6,8 @@
 //! longer matches by then is left out; what came to match in between is the next COMPACT's. Whatever it touches, it
 //! is one entry.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::super::decide::{Change, Ground};
@@ -78,10 +80,12 @@ impl Plan {
     /// Keeps what was written for an earlier plan of the same COMPACT, where the same is quoted still, and that writing
     /// failed: nobody is asked twice.
     pub fn take_over(&mut self, before: &Self) {
+        let written = before.syntheses.iter().filter(|old| old.is_written());
+        let written: BTreeMap<&[UnitNo], &Planned> = written.map(|old| (old.originals(), old)).collect();
         for planned in &mut self.syntheses {
-            let same = before.syntheses.iter().find(|old| old.is_of_the_same(planned));
-            if let Some(old) = same.filter(|old| old.is_written()) {
-                *planned = old.clone();
+            let old = written.get(planned.originals()).filter(|old| old.quotes_the_same(planned));
+            if let Some(old) = old {
+                *planned = Planned::clone(old);
             }
         }
         self.failure.clone_from(&before.failure);

@@ -57,9 +57,9 @@ impl Planned {
         self.written
     }
 
-    /// Whether another one is made of the same units and quotes the same; what a committed unit says never changes.
-    pub(super) fn is_of_the_same(&self, other: &Self) -> bool {
-        self.originals == other.originals && self.quoted == other.quoted
+    /// Whether another one quotes the same units; what a committed unit says never changes.
+    pub(super) fn quotes_the_same(&self, other: &Self) -> bool {
+        self.quoted == other.quoted
     }
 
     /// Who says what in the units that it quotes.
