@@ -24,6 +24,23 @@ pub struct EmbeddingSettings {
     pub timeout_ms: u64,
 }
 
+/// A language model outside of the hub that writes the syntheses of COMPACT.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SummarySettings {
+    /// Where it is asked: `http://host:port/path`, or `https://`; without a path, `/v1/chat/completions`.
+    pub url: String,
+    /// What it is called there.
+    pub model: String,
+    /// Sent as a bearer token.
+    pub key: Option<String>,
+    /// PEM file of certificates that are trusted beside those that the machine trusts, for `https://`.
+    pub ca_file: Option<PathBuf>,
+    /// How long an answer may take, milliseconds.
+    pub timeout_ms: u64,
+    /// How long all answers for one COMPACT may take, milliseconds.
+    pub total_ms: u64,
+}
+
 /// Everything an operator can set, checked. Made from the command line by `cli`, or by hand in tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -43,6 +60,8 @@ pub struct Config {
     pub meaning: bool,
     /// The embedding model; without one the built-in model.
     pub embedding: Option<EmbeddingSettings>,
+    /// The language model that writes syntheses; without one they quote their originals.
+    pub summary: Option<SummarySettings>,
     /// How long looking for contradictions may hold up a RECORD, milliseconds; 0 turns automatic detection off
     /// (section 7).
     pub detection_budget_ms: u64,
@@ -86,6 +105,7 @@ impl Default for Config {
             shared_drafts: false,
             meaning: true,
             embedding: None,
+            summary: None,
             detection_budget_ms: limits::DETECTION_BUDGET_MS,
             audit_reads: Audit::Delivered,
             grace_ms: limits::GRACE_MS,

@@ -319,6 +319,28 @@ pub const EMBEDDING_TIMEOUT_MS: u64 = 2_000;
 /// How long, after an embedding endpoint failed, doors do not wait for it, milliseconds.
 pub const EMBEDDING_REST_MS: u64 = 1_000;
 
+/// Requests to a summary endpoint under way at once, of all Fields.
+pub const SUMMARY_REQUESTS_MAX: usize = 4;
+
+/// What a summary endpoint is given of the originals of one synthesis, bytes of their texts: some eight thousand tokens, which
+/// small models read.
+pub const SUMMARY_ASKED_MAX_BYTES: usize = 32 * 1024;
+
+/// What it is given for all syntheses of one COMPACT; what lies beyond is written without it.
+pub const SUMMARY_ASKED_ALL_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Largest answer of a summary endpoint that is read, bytes: a paragraph, and what a model thought before it.
+pub const SUMMARY_ANSWER_MAX_BYTES: usize = 256 * 1024;
+
+/// Failures in a row after which a summary endpoint is not asked for the rest of a COMPACT.
+pub const SUMMARY_FAILURES_MAX: usize = 4;
+
+/// How long a summary endpoint may take for one synthesis when nothing is set, milliseconds.
+pub const SUMMARY_TIMEOUT_MS: u64 = 10_000;
+
+/// And for all of one COMPACT: the Rust client waits 30 seconds for an answer.
+pub const SUMMARY_TOTAL_MS: u64 = 20_000;
+
 /// MCP sessions of one Field that are open at once; each costs some tens of KiB. Configurable.
 pub const MCP_SESSIONS_MAX: usize = 1_024;
 

@@ -12,14 +12,10 @@ use akashik_hub::hub::Hub;
 use akashik_hub::protocol::Envelope;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
-use support::soon;
+use support::{outside, soon};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 /// How the fake model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,17 +63,7 @@ impl Fake {
 
     /// The same over TLS, with a certificate that nobody trusts but who is given its file.
     async fn start_secure(mood: Mood, home: &TempDir) -> (Self, PathBuf) {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let ca_file = home.path().join("ca.pem");
-        std::fs::write(&ca_file, made.cert.pem()).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(server));
+        let (acceptor, ca_file) = outside::secured(home);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
         let mood = Arc::new(ArcSwap::from_pointee(mood));
@@ -104,28 +90,8 @@ impl Fake {
 
 /// Reads one request and answers it.
 async fn answer(mut tcp: impl AsyncRead + AsyncWrite + Unpin, mood: Mood, texts: Arc<AtomicUsize>) {
-    let mut seen = Vec::new();
-    let body = loop {
-        let mut part = [0; 4_096];
-        let read = tcp.read(&mut part).await.unwrap_or(0);
-        if read == 0 {
-            return;
-        }
-        seen.extend_from_slice(&part[..read]);
-        let text = String::from_utf8_lossy(&seen).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            assert!(
-                head.starts_with("POST /v1/embeddings HTTP/1.1") && head.contains("Bearer sesame"),
-                "{head}"
-            );
-            let length = head
-                .lines()
-                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-            if body.len() >= length.unwrap_or(0) {
-                break body.to_owned();
-            }
-        }
-    };
+    let Some((head, body)) = outside::request(&mut tcp).await else { return };
+    assert!(head.starts_with("POST /v1/embeddings HTTP/1.1") && head.contains("Bearer sesame"), "{head}");
     let request: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(request["model"], "fake-model");
     let inputs = request["input"].as_array().unwrap();
@@ -151,12 +117,8 @@ async fn answer(mut tcp: impl AsyncRead + AsyncWrite + Unpin, mood: Mood, texts:
         Mood::HangsUp => return,
         _ => {}
     }
-    let sent = if mood == Mood::HalfAnAnswer { &body[..body.len() / 2] } else { &body[..] };
-    let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
-    let _ = tcp.write_all(format!("{head}{sent}").as_bytes()).await;
-    let _ = tcp.shutdown().await;
+    let sent = if mood == Mood::HalfAnAnswer { body.len() / 2 } else { body.len() };
+    outside::answer(&mut tcp, status, &body, sent).await;
 }
 
 fn config(home: &TempDir, url: &str) -> Config {

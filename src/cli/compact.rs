@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, object};
 use super::exit::Failure;
+use super::screen::plain;
 use crate::protocol::Operation;
 
 /// COMPACT.
@@ -86,6 +87,9 @@ fn readable(payload: &Value, response: &Value) -> String {
     };
     let mut text = format!("{before}{done}{after}");
     text[..1].make_ascii_uppercase();
+    if let Some(warned) = response["warning"]["message"].as_str() {
+        text = format!("{text}\n{}", plain(&json!(warned)));
+    }
     text
 }
 
@@ -98,7 +102,12 @@ mod tests {
         let said = |strategy: &str, response: Value| readable(&json!({ "strategy": strategy }), &response);
         assert_eq!(said("archive", json!({ "units_affected": 1 })), "Archived 1 unit.");
         let response = json!({ "units_affected": 124, "synthesis_units_created": 8 });
-        assert_eq!(said("summarize", response), "Archived 124 units behind 8 syntheses.");
+        assert_eq!(said("summarize", response.clone()), "Archived 124 units behind 8 syntheses.");
+        let mut warned = response;
+        warned["warning"] = json!({ "code": "ENRICHMENT_FAILED", "message": "2 of 8 were not.\u{1b}" });
+        let words = said("summarize", warned);
+        assert!(words.starts_with("Archived 124 units behind 8 syntheses.\n2 of 8 were not."), "{words}");
+        assert!(!words.contains('\u{1b}'), "{words:?}");
         let response = json!({ "units_affected": 2, "storage_reclaimed_bytes": 900, "dry_run": true });
         assert_eq!(
             said("purge", response),

@@ -19,6 +19,7 @@ mod log;
 mod logging;
 mod mcp;
 mod merge;
+mod models;
 mod record;
 mod register;
 mod replay;

@@ -13,13 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::exit::Failure;
 use super::logging::LogFormat;
 use crate::client::is_field_name;
-use crate::config::{Config, EmbeddingSettings};
+use crate::config::Config;
 use crate::hub::Audit;
-use crate::limits::{
-    EMBEDDING_TIMEOUT_MS, EPOCH_CEILING, QUEUE_PATIENCE_MS, REPLY_MAX_BYTES, VOTE_QUORUM_MAX,
-};
+use crate::limits::{EPOCH_CEILING, QUEUE_PATIENCE_MS, REPLY_MAX_BYTES, VOTE_QUORUM_MAX};
 use crate::protocol::Limits;
-use crate::relevance::DIMENSIONS_MAX;
 
 /// Who sees drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -164,6 +161,21 @@ settings! {
     /// How long its answer may take; then the unit is recorded without, and embedded later [default: 2]
     #[arg(long, env = "AKASHIK_EMBEDDING_TIMEOUT_SECONDS", value_name = "SECONDS")]
     embedding_timeout_seconds: f64,
+    /// A language model outside writes the syntheses of COMPACT: an OpenAI-compatible endpoint, http:// or https://; its key is read from AKASHIK_SUMMARY_KEY [default: they quote their originals]
+    #[arg(long, env = "AKASHIK_SUMMARY_URL", value_name = "URL")]
+    summary_url: String,
+    /// What the model is called there
+    #[arg(long, env = "AKASHIK_SUMMARY_MODEL", value_name = "NAME")]
+    summary_model: String,
+    /// Certificates in PEM form to trust beside those that this machine trusts
+    #[arg(long, env = "AKASHIK_SUMMARY_CA_FILE", value_name = "FILE")]
+    summary_ca_file: PathBuf,
+    /// How long its answer for one synthesis may take; then that one quotes its originals [default: 10]
+    #[arg(long, env = "AKASHIK_SUMMARY_TIMEOUT_SECONDS", value_name = "SECONDS")]
+    summary_timeout_seconds: f64,
+    /// How long its answers for all syntheses of a COMPACT may take [default: 20]
+    #[arg(long, env = "AKASHIK_SUMMARY_TOTAL_SECONDS", value_name = "SECONDS")]
+    summary_total_seconds: f64,
     /// How long looking for contradictions may hold up a RECORD; what takes longer is compared behind, 0 turns it off [default: 50]
     #[arg(long, env = "AKASHIK_DETECTION_BUDGET_MS", value_name = "MS")]
     detection_budget_ms: u64,
@@ -282,6 +294,7 @@ impl Settings {
         }
         let limits = self.limits()?;
         let embedding = self.embedding()?;
+        let summary = self.summary()?;
         let config = Config {
             listen: self.listen.as_deref().map_or(Ok(default.listen), listen_address)?,
             data: self.data.unwrap_or(default.data),
@@ -290,6 +303,7 @@ impl Settings {
             insecure: self.insecure.unwrap_or(default.insecure),
             meaning: self.meaning.unwrap_or(default.meaning),
             embedding,
+            summary,
             detection_budget_ms: bounded(
                 "detection_budget_ms",
                 self.detection_budget_ms,
@@ -341,39 +355,6 @@ impl Settings {
         Ok(Effective { config, log_format: self.log_format.unwrap_or_default(), log_filter })
     }
 
-    /// The model outside, if one is named.
-    fn embedding(&self) -> Result<Option<EmbeddingSettings>, String> {
-        let Some(url) = self.embedding_url.clone() else {
-            let alone = self.embedding_model.is_some()
-                || self.embedding_dimensions.is_some()
-                || self.embedding_ca_file.is_some()
-                || self.embedding_timeout_seconds.is_some();
-            return if alone {
-                Err("embedding_model, embedding_dimensions, embedding_ca_file and embedding_timeout_seconds \
-                    need embedding_url"
-                    .to_owned())
-            } else {
-                Ok(None)
-            };
-        };
-        let Some(model) = self.embedding_model.clone().filter(|model| !model.trim().is_empty()) else {
-            return Err("embedding_url needs embedding_model: what the model is called there".to_owned());
-        };
-        let dimensions = self.embedding_dimensions;
-        let dimensions =
-            dimensions.map(|count| bounded("embedding_dimensions", Some(count), count, 1, DIMENSIONS_MAX));
-        let seconds = self.embedding_timeout_seconds;
-        Ok(Some(EmbeddingSettings {
-            url,
-            model,
-            dimensions: dimensions.transpose()?,
-            // In the environment alone: what is on a command line or printed is seen by many.
-            ca_file: self.embedding_ca_file.clone(),
-            key: std::env::var(EMBEDDING_KEY).ok().filter(|key| !key.is_empty()),
-            timeout_ms: milliseconds("embedding_timeout_seconds", seconds, EMBEDDING_TIMEOUT_MS)?,
-        }))
-    }
-
     fn limits(&self) -> Result<Limits, String> {
         let default = Limits::default();
         let limits = Limits {
@@ -420,8 +401,6 @@ impl Settings {
     }
 }
 
-/// The environment variable that holds the key of the embedding endpoint.
-const EMBEDDING_KEY: &str = "AKASHIK_EMBEDDING_KEY";
 /// A message carries an envelope, which alone takes some hundred bytes.
 const MESSAGE_BYTES_MIN: usize = 4 * 1024;
 /// Messages are held in memory, one a connection.
@@ -433,7 +412,7 @@ const MAX_LOG_BYTES_MIN: u64 = 256 * 1024;
 /// A day: nothing that is waited for takes longer.
 const SECONDS_MAX: f64 = 86_400.0;
 
-fn bounded<T: PartialOrd + std::fmt::Display>(
+pub(super) fn bounded<T: PartialOrd + std::fmt::Display>(
     key: &str,
     said: Option<T>,
     default: T,
@@ -447,7 +426,7 @@ fn bounded<T: PartialOrd + std::fmt::Display>(
     Ok(value)
 }
 
-fn milliseconds(key: &str, said: Option<f64>, default: u64) -> Result<u64, String> {
+pub(super) fn milliseconds(key: &str, said: Option<f64>, default: u64) -> Result<u64, String> {
     let Some(seconds) = said else { return Ok(default) };
     if !(0.001..=SECONDS_MAX).contains(&seconds) {
         return Err(format!("{key} is {seconds}; it must be from 0.001 to {SECONDS_MAX}"));
@@ -512,6 +491,7 @@ impl Effective {
         let Config { allowed_origins, allowed_hosts, heartbeat_ms, silence_max_ms, .. } = self.config.clone();
         let seconds = |ms: u64| Some(ms as f64 / 1000.0);
         let embedding = self.config.embedding.as_ref();
+        let summary = self.config.summary.as_ref();
         Settings {
             listen: Some(listen.to_string()),
             data: Some(data),
@@ -526,6 +506,11 @@ impl Effective {
             embedding_dimensions: embedding.and_then(|embedding| embedding.dimensions),
             embedding_ca_file: embedding.and_then(|embedding| embedding.ca_file.clone()),
             embedding_timeout_seconds: embedding.and_then(|embedding| seconds(embedding.timeout_ms)),
+            summary_url: summary.map(|summary| summary.url.clone()),
+            summary_model: summary.map(|summary| summary.model.clone()),
+            summary_ca_file: summary.and_then(|summary| summary.ca_file.clone()),
+            summary_timeout_seconds: summary.and_then(|summary| seconds(summary.timeout_ms)),
+            summary_total_seconds: summary.and_then(|summary| seconds(summary.total_ms)),
             detection_budget_ms: Some(self.config.detection_budget_ms),
             audit_reads: Some(self.config.audit_reads.into()),
             grace_seconds: seconds(grace_ms),

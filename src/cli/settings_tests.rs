@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use super::*;
+use crate::config::{EmbeddingSettings, SummarySettings};
 
 #[derive(Parser)]
 struct Line {
@@ -47,7 +48,18 @@ fn every_flag_has_its_environment_variable_and_its_key() {
         ca_file: Some("ca.pem".into()),
         ..EmbeddingSettings::default()
     };
-    let printed = Config { max_log_bytes: Some(1 << 30), embedding: Some(embedding), ..Config::default() };
+    let summary = SummarySettings {
+        timeout_ms: 9,
+        total_ms: 10,
+        ca_file: Some("ca.pem".into()),
+        ..SummarySettings::default()
+    };
+    let printed = Config {
+        max_log_bytes: Some(1 << 30),
+        embedding: Some(embedding),
+        summary: Some(summary),
+        ..Config::default()
+    };
     let printed = Effective { config: printed, log_format: LogFormat::Json, log_filter: "x".into() };
     let table: toml::Table = toml::from_str(&printed.to_toml().ok().unwrap()).unwrap();
     for arg in Line::command().get_arguments() {
@@ -115,6 +127,14 @@ fn what_is_printed_reads_back_as_the_same() {
         "384",
         "--embedding-timeout-seconds",
         "0.5",
+        "--summary-url",
+        "https://localhost:9/chat",
+        "--summary-model",
+        "writer",
+        "--summary-ca-file",
+        "ca.pem",
+        "--summary-total-seconds",
+        "40",
         "--audit-reads=false",
         "--grace-seconds",
         "0.25",
@@ -142,6 +162,8 @@ fn what_is_printed_reads_back_as_the_same() {
     assert!(!effective.config.meaning && effective.config.audit_reads == Audit::Off);
     let embedding = effective.config.embedding.as_ref().expect("a model outside");
     assert_eq!((embedding.dimensions, embedding.timeout_ms), (Some(384), 500));
+    let summary = effective.config.summary.as_ref().expect("a language model outside");
+    assert_eq!((summary.timeout_ms, summary.total_ms), (10_000, 40_000));
     let again = file(&effective.to_toml().ok().unwrap()).validate().unwrap();
     assert_eq!(again, effective);
 }
@@ -168,6 +190,12 @@ fn each_wrong_value_is_refused_by_name() {
         (
             "embedding_url = \"http://h\"\nembedding_model = \"m\"\nembedding_dimensions = 5000",
             "embedding_dimensions",
+        ),
+        ("summary_url = \"http://h\"", "summary_model"),
+        ("summary_total_seconds = 5", "summary_url"),
+        (
+            "summary_url = \"http://h\"\nsummary_model = \"m\"\nsummary_timeout_seconds = 0",
+            "summary_timeout_seconds",
         ),
         ("field = []", "field"),
         ("field = [\"a b\"]", "field"),

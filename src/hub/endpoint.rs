@@ -4,23 +4,15 @@
 //! patience allows. What comes back is believed only if it is whole: a direction for each text, of the dimensions that
 //! were agreed on, all of it numbers. Everything else is a failure that says what was wrong.
 
-use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Request, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::tls::Tls;
+use super::outside::{Outside, Place};
 use crate::config::EmbeddingSettings;
 use crate::limits::{
     EMBEDDING_ANSWER_MAX_BYTES, EMBEDDING_BATCH_MAX, EMBEDDING_REQUESTS_MAX, EMBEDDING_REST_MS,
@@ -46,18 +38,13 @@ pub(super) struct Endpoint {
     resting: Mutex<Option<(Instant, Box<str>)>>,
 }
 
-/// How it is reached.
+/// How it is reached, and what it is asked for.
 #[derive(Clone)]
 struct Line {
-    authority: String,
-    path: String,
+    outside: Outside,
     model: String,
     /// Sent along, where the answer's dimensions are to be chosen.
     dimensions: Option<usize>,
-    key: Option<String>,
-    /// Where it is asked over TLS.
-    tls: Option<Tls>,
-    patience: Duration,
 }
 
 impl Endpoint {
@@ -118,8 +105,8 @@ impl Endpoint {
             self.wanted.send(Wanted { text, to }).await.map_err(|_| "the hub is closing".to_owned())?;
             outcome.await.map_err(|_| "the request was lost".to_owned())?.map_err(String::from)
         };
-        let heard = timeout(self.line.patience, hear).await;
-        heard.unwrap_or_else(|_| Err(self.line.too_slow())).map_err(Into::into)
+        let heard = timeout(self.line.outside.patience(), hear).await;
+        heard.unwrap_or_else(|_| Err(self.line.outside.too_slow())).map_err(Into::into)
     }
 
     /// The directions of several texts, or why there is none of any.
@@ -174,96 +161,27 @@ struct Embedding {
 
 impl Line {
     fn new(settings: &EmbeddingSettings) -> Result<Self, String> {
-        let url: Uri = settings.url.parse().map_err(|error| format!("it is no URL: {error}"))?;
-        let (usual_port, secure) = match url.scheme_str() {
-            Some("http") => (80, false),
-            Some("https") => (443, true),
-            _ => return Err("it begins with neither http:// nor https://".to_owned()),
-        };
-        let authority = url.authority().ok_or("it names no host")?;
-        let port = authority.port_u16().unwrap_or(usual_port);
-        if !secure && settings.ca_file.is_some() {
-            return Err("certificates are for https:// only; leave --embedding-ca-file out".to_owned());
-        }
-        let tls = secure.then(|| Tls::towards(authority.host(), settings.ca_file.as_deref())).transpose()?;
-        let path = match url.path_and_query().map_or("/", |path| path.as_str()) {
-            "/" => "/v1/embeddings".to_owned(),
-            path => path.to_owned(),
-        };
-        Ok(Self {
-            authority: format!("{}:{port}", authority.host()),
-            path,
-            model: settings.model.clone(),
-            dimensions: settings.dimensions,
-            key: settings.key.clone(),
-            tls,
+        let outside = Outside::new(&Place {
+            what: "the embedding endpoint",
+            ca_flag: "--embedding-ca-file",
+            url: &settings.url,
+            usual_path: "/v1/embeddings",
+            key: settings.key.as_deref(),
+            ca_file: settings.ca_file.as_deref(),
             patience: Duration::from_millis(settings.timeout_ms),
-        })
-    }
-
-    fn too_slow(&self) -> String {
-        format!("the embedding endpoint did not answer within {:?}", self.patience)
+            answer_max_bytes: EMBEDDING_ANSWER_MAX_BYTES,
+        })?;
+        Ok(Self { outside, model: settings.model.clone(), dimensions: settings.dimensions })
     }
 
     /// The directions of texts, in their order. Of `dimensions` values each, or of any but the same.
     async fn ask(&self, texts: &[&str], dimensions: Option<usize>) -> Result<Vec<Arc<[f32]>>, String> {
-        let exchanged = timeout(self.patience, self.exchange(texts)).await.map_err(|_| self.too_slow())??;
-        directions(&exchanged, texts.len(), dimensions)
-    }
-
-    async fn exchange(&self, texts: &[&str]) -> Result<Bytes, String> {
         let mut body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         if let Some(dimensions) = self.dimensions {
             body["dimensions"] = json!(dimensions);
         }
-        let mut request = Request::post(&self.path)
-            .header(HOST, &self.authority)
-            .header(ACCEPT, "application/json")
-            .header(CONTENT_TYPE, "application/json");
-        if let Some(key) = &self.key {
-            request = request.header(AUTHORIZATION, format!("Bearer {key}"));
-        }
-        let request =
-            request.body(Full::new(Bytes::from(body.to_string()))).map_err(|error| failed(&error))?;
-        let stream = TcpStream::connect(&self.authority).await.map_err(|error| failed(&error))?;
-        stream.set_nodelay(true).map_err(|error| failed(&error))?;
-        match &self.tls {
-            None => converse(stream, request).await,
-            Some(tls) => converse(tls.shake(stream).await.map_err(|error| failed(&error))?, request).await,
-        }
-    }
-}
-
-/// One request and its answer over an open connection, which ends with it.
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-) -> Result<Bytes, String> {
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-    // Its errors reach the request below; it ends with the sender.
-    let connection = AbortOnDrop(tokio::spawn(async move { drop(connection.await) }));
-    let answer = sender.send_request(request).await.map_err(|error| failed(&error))?;
-    let status = answer.status();
-    let body = Limited::new(answer.into_body(), EMBEDDING_ANSWER_MAX_BYTES).collect().await;
-    drop(connection);
-    if !status.is_success() {
-        return Err(format!("the embedding endpoint answered {status}"));
-    }
-    body.map(|body| body.to_bytes())
-        .map_err(|error| format!("the embedding endpoint's answer broke off: {error}"))
-}
-
-fn failed(error: &dyn Display) -> String {
-    format!("the embedding endpoint cannot be asked: {error}")
-}
-
-/// Ends a task with whoever waits for it.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
+        let answer = self.outside.ask(body.to_string()).await?;
+        directions(&answer, texts.len(), dimensions)
     }
 }
 
@@ -318,17 +236,5 @@ mod tests {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         assert!(directions(br#"{"data":[{"index":0,"embedding":[]}]}"#, 1, None).is_err());
-    }
-
-    #[test]
-    fn addresses() {
-        let line = |url: &str| {
-            Line::new(&EmbeddingSettings { url: url.to_owned(), ..EmbeddingSettings::default() })
-                .map(|line| (line.authority, line.path))
-        };
-        assert_eq!(line("http://localhost:8080"), Ok(("localhost:8080".into(), "/v1/embeddings".into())));
-        assert_eq!(line("http://models/api/embed?x=1"), Ok(("models:80".into(), "/api/embed?x=1".into())));
-        assert!(line("ftp://models").unwrap_err().contains("https://"));
-        assert!(line("nonsense").is_err() && line("").is_err());
     }
 }

@@ -27,6 +27,7 @@ use super::metrics::Metrics;
 use super::past::Past;
 use super::reads::Reads;
 use super::restore::restore;
+use super::scribe::Scribe;
 use super::sessions::ConnectionId;
 use super::snapshot_keeper::SnapshotKeeper;
 use super::vector_file;
@@ -95,6 +96,8 @@ pub(super) struct Means {
     pub directory: Option<PathBuf>,
     /// The embedding model outside, where one is used.
     pub endpoint: Option<Arc<Endpoint>>,
+    /// The language model outside that writes syntheses, where one is used.
+    pub scribe: Option<Arc<Scribe>>,
     /// How long a message may be held up to be compared with the Field; nothing turns that off.
     pub detection_budget: Option<Duration>,
     /// Entries between two snapshots of the state; 0 for none.
@@ -116,6 +119,7 @@ impl Field {
             metrics,
             directory,
             endpoint,
+            scribe,
             detection_budget,
             snapshot_entries,
         } = means;
@@ -189,7 +193,8 @@ impl Field {
             .map(|budget| DetectionDoor::new(Arc::clone(&detector), Arc::clone(&pool), budget));
         let for_detection = (Arc::clone(&detector), Arc::clone(&scanner));
         let policy = Arc::clone(&frame.policy);
-        let reads = Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection));
+        let reads =
+            Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, scribe));
         let writing = detection.as_ref().map(DetectionDoor::writing).unwrap_or_default();
         let behind =
             Behind::new(&frame.name, detector, &scanner, Arc::clone(&published), calls.downgrade(), writing);

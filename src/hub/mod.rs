@@ -9,6 +9,7 @@
 //! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. What the Field was at an earlier epoch is made
 //! for who asks (`past`). Where a model outside makes the embeddings
 //! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
+//! Both it and the language model that may write a COMPACT's syntheses (`scribe`) are spoken with by `outside`, over `tls`.
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
 //!
 //! What is only looked at (`looks`) needs no operation.
@@ -33,13 +34,16 @@ mod index;
 mod listening;
 mod looks;
 pub mod metrics;
+mod notes;
 mod outbox;
+mod outside;
 mod past;
 mod plans;
 mod profiles;
 mod push;
 mod reads;
 mod restore;
+mod scribe;
 mod sessions;
 mod snapshot_check;
 mod snapshot_file;
@@ -68,6 +72,7 @@ use field::Means;
 pub use field::{Field, LogFigures, Pending};
 pub use outbox::Outbox;
 pub use push::Push;
+use scribe::Scribe;
 pub use sessions::{ConnectionId, Door, LiveSession, Sessions};
 pub use snapshot_check::{Scrutiny, SnapshotReport, inspect_snapshot};
 pub use view::View;
@@ -110,6 +115,14 @@ pub enum StartError {
     /// The embedding model outside cannot be used.
     #[error("the embedding endpoint {url} cannot be used: {error}")]
     Embedding {
+        /// Its address.
+        url: String,
+        /// What is wrong.
+        error: String,
+    },
+    /// The language model outside cannot be used.
+    #[error("the summary endpoint {url} cannot be used: {error}")]
+    Summary {
         /// Its address.
         url: String,
         /// What is wrong.
@@ -175,6 +188,10 @@ impl Hub {
             }
             _ => None,
         };
+        let scribe = config.summary.as_ref().map(|settings| {
+            Scribe::new(settings).map_err(|error| StartError::Summary { url: settings.url.clone(), error })
+        });
+        let scribe = scribe.transpose()?;
         let mut fields = Vec::new();
         for (name, log) in config.fields.iter().zip(logs) {
             let limits = config.limits.clone();
@@ -191,6 +208,7 @@ impl Hub {
                 metrics: Arc::clone(&metrics),
                 directory: home.map(|home| home.join(name)),
                 endpoint: endpoint.clone(),
+                scribe: scribe.clone(),
                 detection_budget: (config.detects())
                     .then(|| Duration::from_millis(config.detection_budget_ms)),
                 snapshot_entries: config.snapshot_entries,

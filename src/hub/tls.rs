@@ -1,4 +1,4 @@
-//! TLS towards an embedding model outside of the hub: whom it trusts, and the handshake.
+//! TLS towards a model outside of the hub: whom it trusts, and the handshake.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Trusts those that the machine trusts (and `SSL_CERT_FILE` names), and the certificates of a PEM file.
+    /// Trusts those that the machine trusts (and `SSL_CERT_FILE` names), and the certificates of a PEM file, which the
+    /// flag `ca_flag` names.
     ///
     /// # Errors
     /// A host that no certificate can name; a file that holds no certificates; nobody to trust.
-    pub fn towards(host: &str, ca_file: Option<&Path>) -> Result<Self, String> {
+    pub fn towards(host: &str, ca_file: Option<&Path>, ca_flag: &str) -> Result<Self, String> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let host = ServerName::try_from(bare.to_owned()).map_err(|error| format!("{host:?}: {error}"))?;
         let mut roots = RootCertStore::empty();
@@ -41,11 +42,9 @@ impl Tls {
             }
         }
         if roots.is_empty() {
-            return Err(
-                "this machine trusts no certificate authority: install its ca-certificates, or name \
-                a PEM file with --embedding-ca-file"
-                    .to_owned(),
-            );
+            return Err(format!(
+                "this machine trusts no certificate authority: install its ca-certificates, or name a PEM file with {ca_flag}"
+            ));
         }
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -68,12 +67,12 @@ mod tests {
     #[test]
     fn a_file_without_certificates_is_refused_by_name() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let refused = |ca: &Path| Tls::towards("models", Some(ca)).err().unwrap();
+        let refused = |ca: &Path| Tls::towards("models", Some(ca), "--ca").err().unwrap();
         assert!(refused(file.path()).contains(file.path().to_str().unwrap()));
         std::fs::write(file.path(), "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n")
             .unwrap();
         assert!(refused(file.path()).contains(file.path().to_str().unwrap()));
         assert!(refused(Path::new("/nowhere/at/all")).contains("/nowhere/at/all"));
-        assert!(Tls::towards("no host", None).is_err());
+        assert!(Tls::towards("no host", None, "--ca").is_err());
     }
 }

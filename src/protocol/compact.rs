@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::answers::Warning;
 use super::error::{ErrorCode, Refusal};
 use super::keys::Keys;
 use super::unit::{MemoryType, UnitStatus, wire_names};
@@ -101,6 +102,9 @@ pub struct Compacted {
     /// Extension: true where nothing was changed, because a preview was asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// Extension: what did not go as it should, though the COMPACT was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<Warning>,
 }
 
 impl CompactRequest {

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod mcp;
+pub mod outside;
 pub mod subscriber;
 
 use std::future::Future;

@@ -335,6 +335,7 @@ export interface Compacted {
   storage_reclaimed_bytes: number | null;
   /** Extension: true where nothing was changed, because a preview was asked for. */
   dry_run?: boolean;
+  warning?: Warning;
 }
 
 export interface Subscription {

@@ -1,8 +1,8 @@
 //! `akashik bench`: measures a running hub from outside, over WebSockets, and the noticing of contradictions alone.
 //!
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
-//! writes), `record`, `attune`, `compact` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what the kernel
-//! says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`, with
+//! writes), `record`, `attune`, `compact`, `replay` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what
+//! the kernel says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`, with
 //! `false_conflicts`.
 
 mod attune;
@@ -15,6 +15,7 @@ mod fsync;
 mod hub_process;
 mod load;
 mod record;
+mod replay;
 mod tally;
 mod wire;
 mod words;
@@ -32,6 +33,8 @@ pub(super) enum Bench {
     Attune(attune::Attune),
     /// How long COMPACT takes, and what it costs those who operate meanwhile
     Compact(compact::Compact),
+    /// How long REPLAY takes of a chain of units, and of one alone
+    Replay(replay::Replay),
     /// How fast what is recorded reaches many who listen
     Fanout(fanout::Fanout),
     /// How well contradictions in text are noticed
@@ -45,6 +48,7 @@ impl Bench {
             Self::Record(bench) => bench.run(),
             Self::Attune(bench) => bench.run(),
             Self::Compact(bench) => bench.run(),
+            Self::Replay(bench) => bench.run(),
             Self::Fanout(bench) => bench.run(),
             Self::Contradictions(bench) => bench.run(),
         }

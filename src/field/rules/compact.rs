@@ -6,16 +6,20 @@
 //! longer matches by then is left out; what came to match in between is the next COMPACT's. Whatever it touches, it
 //! is one entry.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::super::decide::{Change, Ground};
 use super::super::event::Event;
 use super::super::state::{AgentNo, Slot, UnitNo, World};
 use super::super::unit_ids::UnitIds;
+use super::enrichment_failed;
 use super::syntheses::{Planned, synthesis};
 use crate::limits::{COMPACT_REPLANNED_MAX, COMPACT_SUMMARIZED_MAX, PURGE_UNCONFIRMED_MAX};
 use crate::protocol::{
-    CompactRequest, CompactStrategy, Compacted, MemoryType, Mode, Refusal, SYSTEM, Unit, UnitStatus,
+    CompactRequest, CompactStrategy, Compacted, MemoryType, Mode, Refusal, SYSTEM, Unit, UnitId, UnitStatus,
+    Warning,
 };
 
 /// A COMPACT that waits for its plan.
@@ -40,7 +44,68 @@ pub struct Plan {
     bytes: Box<[u32]>,
     /// The syntheses to be made of them, where they are to be summarized.
     syntheses: Vec<Planned>,
+    /// Why a language model that was asked did not write some of them.
+    failure: Option<Box<str>>,
     tries: u8,
+}
+
+impl Plan {
+    /// The syntheses that quote units and that no language model has written, by their places.
+    pub fn unwritten(&self) -> impl Iterator<Item = usize> {
+        let all = self.syntheses.iter().enumerate();
+        all.filter(|(_, planned)| planned.lacks_a_writer()).map(|(at, _)| at)
+    }
+
+    /// Who says what in the units that the synthesis at `at` quotes, in order.
+    pub fn quotes<'a>(&self, world: &'a World, at: usize) -> Vec<(&'a str, &'a str)> {
+        self.syntheses.get(at).map_or_else(Vec::new, |planned| planned.quotes(world))
+    }
+
+    /// Gives the synthesis at `at` the text that a language model of this name wrote.
+    pub fn write(&mut self, at: usize, text: Box<str>, model: &str) {
+        if let Some(planned) = self.syntheses.get_mut(at) {
+            planned.write(text, model);
+        }
+    }
+
+    /// Notes why some could not be written.
+    pub fn fail(&mut self, why: Box<str>) {
+        self.failure = Some(why);
+    }
+
+    /// Why some could not be written, if that was so.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Keeps what was written for an earlier plan of the same COMPACT, where the same is quoted still, and that writing
+    /// failed: nobody is asked twice.
+    pub fn take_over(&mut self, before: &Self) {
+        let written = before.syntheses.iter().filter(|old| old.is_written());
+        let written: BTreeMap<&[UnitNo], &Planned> = written.map(|old| (old.originals(), old)).collect();
+        for planned in &mut self.syntheses {
+            let old = written.get(planned.originals()).filter(|old| old.quotes_the_same(planned));
+            if let Some(old) = old {
+                *planned = Planned::clone(old);
+            }
+        }
+        self.failure.clone_from(&before.failure);
+    }
+
+    /// What is told where some of these syntheses were to be written by a language model and were not.
+    fn warning(&self, made: &[&Planned]) -> Option<Warning> {
+        let why = self.failure()?;
+        let lacking = made.iter().filter(|planned| planned.lacks_a_writer()).count();
+        (lacking > 0).then(|| {
+            enrichment_failed(
+                format!(
+                    "{lacking} of {} syntheses are made of their originals' own sentences, not by the language model: {why}.",
+                    made.len()
+                ),
+                "Nothing needs to be done: nothing is lost. The hub's operator may look at the summary endpoint.",
+            )
+        })
+    }
 }
 
 impl Preparation {
@@ -60,7 +125,7 @@ impl Preparation {
     pub fn plan(&self, world: &World, units: Vec<UnitNo>, syntheses: Vec<Planned>) -> Plan {
         let purges = self.request.strategy == CompactStrategy::Purge;
         let bytes = units.iter().filter(|_| purges).map(|no| stored_bytes(&world.slot(*no).unit)).collect();
-        Plan { units: units.into(), bytes, syntheses, tries: self.tries + 1 }
+        Plan { units: units.into(), bytes, syntheses, failure: None, tries: self.tries + 1 }
     }
 
     /// What the plan would come to: the answer to a preview. `groups`: how many syntheses there would be.
@@ -77,6 +142,7 @@ impl Preparation {
             synthesis_units_created: groups as u64,
             storage_reclaimed_bytes: purges.then(bytes),
             dry_run: true,
+            warning: None,
         })
     }
 }
@@ -170,7 +236,8 @@ pub(in super::super) fn compact(ground: &Ground<'_>, request: &CompactRequest) -
         if standing.len() < plan.syntheses.len() && plan.tries < COMPACT_REPLANNED_MAX {
             return Ok(prepare(plan.tries));
         }
-        return Ok(Outcome::Done(summarized(ground, request, &standing)));
+        let warning = plan.warning(&standing);
+        return Ok(Outcome::Done(summarized(ground, request, &standing, warning)));
     }
     let mut units = Vec::with_capacity(plan.units.len());
     let (mut bytes, mut slots) = (0u64, world.units.focus());
@@ -212,12 +279,15 @@ fn reason(request: &CompactRequest) -> Box<str> {
 
 /// The events that put units away, one for each status that some of them are in.
 fn put_away(world: &World, request: &CompactRequest, units: &[UnitNo], events: &mut Vec<Event>) {
-    for status in UnitStatus::ALL {
-        let own = units.iter().map(|no| world.slot(*no)).filter(|slot| slot.status == *status);
-        let units = UnitIds::new(own.map(|slot| slot.id));
-        if !units.is_empty() {
-            events.push(Event::Archived { status: *status, units, reason: reason(request) });
-        }
+    // The actor does this: one way through them, not one for each status.
+    let mut ids: [Vec<UnitId>; UnitStatus::ALL.len()] = Default::default();
+    let mut slots = world.units.focus();
+    for no in units {
+        let slot = slots.index(*no as usize);
+        ids[slot.status as usize].push(slot.id);
+    }
+    for (status, ids) in UnitStatus::ALL.iter().zip(ids).filter(|(_, ids)| !ids.is_empty()) {
+        events.push(Event::Archived { status: *status, units: UnitIds::new(ids), reason: reason(request) });
     }
 }
 
@@ -227,14 +297,20 @@ fn archived(ground: &Ground<'_>, request: &CompactRequest, units: &[UnitNo]) -> 
     Change::new(events, &answer(units.len(), 0, None))
 }
 
-fn summarized(ground: &Ground<'_>, request: &CompactRequest, planned: &[&Planned]) -> Change {
+fn summarized(
+    ground: &Ground<'_>,
+    request: &CompactRequest,
+    planned: &[&Planned],
+    warning: Option<Warning>,
+) -> Change {
     let world = &ground.state.world;
     let mut originals: Vec<UnitNo> = planned.iter().flat_map(|one| one.originals().iter().copied()).collect();
     originals.sort_unstable();
     let mut events: Vec<Event> =
         (0..).zip(planned).map(|(number, planned)| synthesis(ground, number, planned)).collect();
     put_away(world, request, &originals, &mut events);
-    Change::new(events, &answer(originals.len(), planned.len(), None))
+    let answer = Compacted { warning, ..answer(originals.len(), planned.len(), None) };
+    Change::new(events, &answer)
 }
 
 fn purged(ground: &Ground<'_>, request: &CompactRequest, units: &[UnitNo], bytes: u64) -> Change {
@@ -251,5 +327,6 @@ fn answer(units: usize, syntheses: usize, bytes: Option<u64>) -> Compacted {
         synthesis_units_created: syntheses as u64,
         storage_reclaimed_bytes: bytes,
         dry_run: false,
+        warning: None,
     }
 }

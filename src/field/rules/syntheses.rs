@@ -1,6 +1,7 @@
 //! The syntheses that COMPACT makes (section 7): which units each is made of, and what it says.
 //!
-//! No language model is needed: the text is made of the originals' own sentences. It quotes units that stand; of
+//! No language model is needed: the text is made of the originals' own sentences. Where one is used, its text is put in the
+//! place of that before the COMPACT is decided. Either tells of units that stand; of
 //! superseded and retracted ones, which ATTUNE must not show, it says nothing but that it elaborates them.
 
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ const BROUGHT_MAX: usize = 4_000_000;
 
 /// Characters of the originals' purpose in a synthesis's own.
 const PURPOSE: usize = 120;
+/// Characters of the name of the language model that wrote it.
+const MODEL: usize = 80;
 /// Authors that a synthesis's purpose names.
 const AUTHORS: usize = 3;
 
@@ -35,11 +38,42 @@ pub struct Planned {
     intent: Intent,
     confidence: Option<Confidence>,
     session: Option<Arc<str>>,
+    /// Whether a language model wrote the content.
+    written: bool,
 }
 
 impl Planned {
     pub(super) fn originals(&self) -> &[UnitNo] {
         &self.originals
+    }
+
+    /// Whether it quotes something and no language model has written it.
+    pub(super) fn lacks_a_writer(&self) -> bool {
+        !self.written && !self.quoted.is_empty()
+    }
+
+    /// Whether a language model has written it.
+    pub(super) fn is_written(&self) -> bool {
+        self.written
+    }
+
+    /// Whether another one quotes the same units; what a committed unit says never changes.
+    pub(super) fn quotes_the_same(&self, other: &Self) -> bool {
+        self.quoted == other.quoted
+    }
+
+    /// Who says what in the units that it quotes.
+    pub(super) fn quotes<'a>(&self, world: &'a World) -> Vec<(&'a str, &'a str)> {
+        let unit = |no: &UnitNo| &world.slot(*no).unit;
+        self.quoted.iter().map(unit).map(|unit| (&*unit.source.agent_id, &*unit.content)).collect()
+    }
+
+    /// Takes the text of a language model in place of the originals' sentences; who it was is told with the purpose.
+    pub(super) fn write(&mut self, text: Box<str>, model: &str) {
+        self.content = text;
+        self.written = true;
+        let purpose = format!("{}; written by {}", self.intent.purpose, excerpt(model, MODEL));
+        self.intent.purpose = purpose.into();
     }
 
     /// Whether all that it quotes still stands.
@@ -100,6 +134,7 @@ pub fn compose(world: &World, condenser: &mut Condenser, group: Vec<UnitNo>) -> 
         intent: Intent { purpose: purpose(&slots).into(), task_id, question: None },
         confidence: least_confidence(&slots),
         session,
+        written: false,
         originals: group.into(),
     }
 }

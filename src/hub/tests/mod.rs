@@ -99,7 +99,7 @@ impl Rig {
         let detection = (detector, Arc::new(Scanner::new(mpsc_blocking::sync_channel(1).0)));
         let past = Past::new(None, Meaning::Nothing, Arc::clone(pool));
         let readers: Vec<Box<dyn crate::log::LogReader>> = vec![Box::new(reader)];
-        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, readers, past, actor, detection));
+        let reads = Arc::new(Reads::new(Arc::clone(pool), policy, readers, past, actor, detection, None));
         let feed = Arc::new(Feed::new(reads, Arc::clone(&published), false, bounds));
         Self { feed, published, frame, log, state: State::default(), watch }
     }

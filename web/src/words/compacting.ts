@@ -23,6 +23,7 @@ export interface Compacted {
   units_affected: number;
   synthesis_units_created: number;
   storage_reclaimed_bytes: number | null;
+  warning?: { message: string };
 }
 
 /** As the operation wants it. A purge without a condition is one of every unit, which the hub wants to be told so. */
@@ -61,7 +62,7 @@ export const syntheses = (it: Compacted): string => counted(it.synthesis_units_c
 /** What was done, in a sentence. */
 export function outcome(strategy: Strategy, it: Compacted): string {
   const units = counted(it.units_affected, 'unit', 'units');
-  if (strategy === 'summarize') return `${units} archived behind ${syntheses(it)}.`;
+  if (strategy === 'summarize') return `${units} archived behind ${syntheses(it)}.${it.warning ? ` ${it.warning.message}` : ''}`;
   const freed = it.storage_reclaimed_bytes ? `, ${bytes(it.storage_reclaimed_bytes)} of memory given back` : '';
   return `${units} ${WORDS[strategy].done}${freed}.`;
 }

@@ -331,6 +331,7 @@ class Compacted(Answer):
     storage_reclaimed_bytes: int | None = None
     dry_run: bool = False
     """Extension: nothing was changed, because a preview was asked for."""
+    warning: Caution | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
