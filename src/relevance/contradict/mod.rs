@@ -59,13 +59,18 @@
 mod align;
 mod claims;
 mod dates;
+mod dictionary;
 mod grammar;
 mod judge;
 #[cfg(test)]
 mod judge_tests;
+mod naming;
+mod negation;
 mod numbers;
 mod quantities;
+mod read;
 mod scan;
+mod sight;
 mod tell;
 mod units;
 
