@@ -39,9 +39,13 @@ impl Index {
     /// What to look for on behalf of a text that is no document yet. `direction` is its own by a model outside.
     #[must_use]
     pub fn sought(&self, reader: &mut Reader, doc: &Document<'_>, direction: Option<&[f32]>) -> Sought {
-        let asked = match direction {
-            Some(direction) if self.is_given() => Asked::new(direction),
-            _ => self.direction([doc.content, doc.question.unwrap_or_default(), doc.purpose]),
+        let asked = match self.meaning() {
+            Meaning::Given { .. } => direction.and_then(Asked::new),
+            Meaning::BuiltIn => {
+                let texts = [doc.content, doc.question.unwrap_or_default(), doc.purpose];
+                reader.direction(texts).and_then(|direction| Asked::new(&direction))
+            }
+            Meaning::Nothing => None,
         };
         Sought { asked, terms: self.rarest(reader, doc, 0) }
     }
@@ -67,10 +71,6 @@ impl Index {
             }
         }
         found
-    }
-
-    fn is_given(&self) -> bool {
-        matches!(self.meaning(), Meaning::Given { .. })
     }
 
     /// The terms that fewest documents have, but more than `own`: those that the text itself is among.
