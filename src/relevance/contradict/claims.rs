@@ -45,6 +45,9 @@ impl Marks {
     pub const LED: Self = Self(1 << 12);
     /// See `chosen` in `grammar.txt`.
     pub const CHOSEN: Self = Self(1 << 13);
+    /// Says of which kind something is, or what is spoken of, and not that it is so: "the minimum supported version is",
+    /// "Implementing a protocol".
+    pub const UNSAID: Self = Self(1 << 14);
 
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -155,6 +158,8 @@ pub(super) struct Manner {
     pub is_required: bool,
     /// Its subject is "the same" thing as one that another text names.
     pub is_same: bool,
+    /// What it denies tells which thing is meant: "loops that do not use it".
+    pub denies_aside: bool,
 }
 
 /// One thing that a text says: a sentence, or the part of one up to "but".

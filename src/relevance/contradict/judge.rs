@@ -146,7 +146,7 @@ impl<'a> Differences<'a> {
                 // "not enabled" and "disabled" agree.
                 Link::Opposed(_) if !turned => found.opposed.push((one, other)),
                 Link::Opposed(_) | Link::None => {}
-                Link::Same(_) | Link::Near(..) if turned && !one.marks.has(Marks::LIGHT) => {
+                Link::Same(_) | Link::Near(..) if turned && is_denied(one, other, link) => {
                     found.denied.push((one, other));
                 }
                 Link::Same(_) | Link::Near(..) => {}
@@ -155,6 +155,16 @@ impl<'a> Differences<'a> {
         found.values = values(alignment);
         found
     }
+}
+
+/// Whether one of two words, of which the other is negated, says what that denies.
+fn is_denied(one: &Word, other: &Word, link: Link) -> bool {
+    let said = if one.is_negated() { other } else { one };
+    // "is not mandatory" and "requires" are said of different things: of what is needed, and of what needs it.
+    let turned_about = matches!(link, Link::Same(_))
+        && one.stem != other.stem
+        && one.marks.has(Marks::SAID) != other.marks.has(Marks::SAID);
+    !one.marks.has(Marks::LIGHT) && !said.marks.has(Marks::UNSAID) && !turned_about
 }
 
 /// Quantities of either claim that cannot both be true.
@@ -256,6 +266,10 @@ fn subjects_differ(alignment: &Alignment<'_>) -> bool {
 /// One denies what the other says. What is denied must be said by the other; that may say more.
 fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found> {
     let a_denies = denied.first()?.0.is_negated();
+    let denier = if a_denies { alignment.a } else { alignment.b };
+    if denier.denies_aside {
+        return None;
+    }
     let cover = |of_a: bool, pass: fn(&Word) -> bool| {
         if of_a { alignment.cover_a(0.0, pass) } else { alignment.cover_b(0.0, pass) }.share()
     };

@@ -38,10 +38,9 @@ impl Reading<'_> {
             let mut last = None;
             for word in words.iter_mut().filter(|word| within(word, range.clone())) {
                 let token = usize::from(word.token);
-                // A group of words ends where another part of the sentence begins.
-                if reach == Reach::Words
-                    && last.is_some_and(|last| (last + 1..=token).any(|at| !roles[at].is_content()))
-                {
+                // A group of words ends where another part of the sentence begins: "no use of the heap" goes on.
+                let parts = |at: usize| !roles[at].is_content() && !self.is_of(&tokens[at]);
+                if reach == Reach::Words && last.is_some_and(|last| (last + 1..=token).any(parts)) {
                     break;
                 }
                 last = Some(token);
@@ -53,6 +52,33 @@ impl Reading<'_> {
             }
         }
         first
+    }
+
+    fn is_of(&self, token: &Token) -> bool {
+        matches!(self.scan.lower(token), "of" | "von" | "de" | "d")
+    }
+
+    /// Whether the first negation of a claim stands in a remark that tells which thing is meant: right behind "that" or
+    /// "which", with no comma before.
+    pub(super) fn denies_aside(&self, tokens: &[Token], roles: &[Roles]) -> bool {
+        let Some(at) = (0..tokens.len()).find(|&at| self.negation(tokens, roles, at).is_some()) else {
+            return false;
+        };
+        let word = |at: usize| self.scan.lower(&tokens[at]);
+        let is_verb = |at: usize| {
+            roles[at].any(Roles::COPULA)
+                || matches!(
+                    word(at),
+                    "do" | "does" | "did" | "can" | "could" | "will" | "would" | "have" | "has"
+                )
+        };
+        // "that don't", "which are not"
+        let led = (0..at).rev().find(|&at| !is_verb(at)).filter(|led| at - led <= 2);
+        led.is_some_and(|led| {
+            let leads = matches!(word(led), "that" | "which" | "who" | "whose");
+            let thing = led.checked_sub(1).filter(|&thing| tokens[thing].sign == Sign::Word);
+            leads && thing.is_some_and(|thing| roles[thing].is_content())
+        })
     }
 
     /// How far the negation at a token reaches; `None` if there is none.

@@ -159,6 +159,7 @@ impl Reading<'_> {
             return None;
         }
         let negator = self.negate(tokens, &roles, &mut words);
+        self.mark_unsaid(tokens, &roles, &mut words);
         let is_negative = words.iter().any(Word::is_negated);
         // "A or B" leaves open which; "no A or B" does not.
         let open = |at: usize| roles[at].any(Roles::OR) && !quantities.iter().any(|of| of.tokens.end == at);
@@ -175,6 +176,7 @@ impl Reading<'_> {
             is_allowed,
             is_required: tokens.iter().any(|token| self.scan.lower(token) == "must"),
             is_same: self.is_same(tokens),
+            denies_aside: is_negative && self.denies_aside(tokens, &roles),
             is_conditional: roles.iter().any(|roles| roles.any(Roles::CONDITION)),
         };
         let sight = Sight::of(&words, &quantities, manner.is_personal);
@@ -310,6 +312,27 @@ impl Reading<'_> {
             words.push(Word { stem, direction, span, token: number as u16, marks, places });
         }
         words
+    }
+
+    /// Marks participles that only tell which thing is meant, because what is said of it comes later, and what begins a
+    /// text that says nothing of it. In English: other languages put them elsewhere.
+    fn mark_unsaid(&self, tokens: &[Token], roles: &[Roles], words: &mut [Word]) {
+        if self.language != Language::English {
+            return;
+        }
+        let says = |at: usize| roles[at].any(Roles::COPULA) || self.scan.written(&tokens[at]) == ":";
+        let parts = |at: usize| roles[at].any(Roles::AND.and(Roles::WHICH)) || tokens[at].sign == Sign::Pause;
+        let says_nothing = !(0..tokens.len()).any(says);
+        for word in words.iter_mut().filter(|word| !word.marks.has(Marks::SAID)) {
+            let at = usize::from(word.token);
+            let text = self.scan.lower(&tokens[at]);
+            let stands_before = roles.get(at + 1).is_some_and(|next| next.is_content())
+                && tokens[at + 1].sign == Sign::Word
+                && (at + 1..tokens.len()).find(|&at| says(at) || parts(at)).is_some_and(says);
+            let is_kind = text.ends_with("ed") && stands_before;
+            let is_topic = at == 0 && text.ends_with("ing") && says_nothing;
+            word.marks.add(Marks::UNSAID, is_kind || is_topic);
+        }
     }
 
     /// What the words around tell of the word, or phrase of two, that stands at these tokens.

@@ -123,6 +123,8 @@ impl Scan {
                 self.push(Sign::Word, at..next)
             }
             '.' if self.is_abbreviated(at) => next,
+            // The name of a macro: `println!`, vec![].
+            '!' if self.ends_at(at) && self.text[next..].starts_with(['`', '(', '[', '{']) => next,
             '.' | '!' | ';' | '。' | '！' | '；' | '|' => self.push(Sign::End, at..next),
             '?' | '？' => self.push(Sign::Question, at..next),
             ',' | ':' | '(' | ')' | '[' | ']' | '—' | '–' | '-' | '"' | '、' | '，' => {
