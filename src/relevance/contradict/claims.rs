@@ -35,6 +35,8 @@ impl Marks {
     pub const TITLE: Self = Self(1 << 5);
     /// See `once` in `grammar.txt`.
     pub const ONCE: Self = Self(1 << 6);
+    /// See `verb` in `grammar.txt`.
+    pub const VERB: Self = Self(1 << 7);
     /// Stands right behind "is" or its like, or behind "called".
     pub const NAMED: Self = Self(1 << 9);
     /// Stands before "as": "Kafka as the broker".

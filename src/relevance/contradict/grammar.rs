@@ -77,6 +77,7 @@ impl Roles {
     pub const NUMBERED: Self = Self(1 << 24);
     pub const BARE: Self = Self(1 << 26);
     pub const CHOSEN: Self = Self(1 << 27);
+    pub const VERB: Self = Self(1 << 28);
     /// Part of the word before it: "longer" in "no longer". In no list: it is told by that word.
     pub const PARTICLE: Self = Self(1 << 25);
 
@@ -88,7 +89,8 @@ impl Roles {
         | Self::WHEN.0
         | Self::NUMBERED.0
         | Self::CHOSEN.0
-        | Self::BARE.0;
+        | Self::BARE.0
+        | Self::VERB.0;
 
     fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -119,6 +121,7 @@ impl Roles {
             "numbered" => Self::NUMBERED,
             "chosen" => Self::CHOSEN,
             "bare" => Self::BARE,
+            "verb" => Self::VERB,
             _ => return None,
         })
     }

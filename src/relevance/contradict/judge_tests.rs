@@ -137,6 +137,18 @@ fn the_verdict_says_what_clashes() {
             Grounds::Quantity,
             "\"5 Meter\" against \"7 Meter\" for Größe des Würfels",
         ),
+        (
+            "Each batch holds 500 rows.",
+            "Each batch holds 900 rows.",
+            Grounds::Quantity,
+            "\"500\" against \"900\" for batch",
+        ),
+        (
+            "Der europäische Markt wächst um 5 %.",
+            "Der europäische Markt wächst um 9 %.",
+            Grounds::Quantity,
+            "\"5 %\" against \"9 %\" for europäische Markt",
+        ),
     ] {
         let found = of(a, b).expect(a);
         assert_eq!((found.grounds, &*words(&found, a, b)), (grounds, said));

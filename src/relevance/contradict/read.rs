@@ -351,6 +351,7 @@ impl Reading<'_> {
         marks.add(Marks::SINGLE, role.any(Roles::SINGLE));
         marks.add(Marks::TITLE, role.any(Roles::TITLE));
         marks.add(Marks::CHOSEN, role.any(Roles::CHOSEN));
+        marks.add(Marks::VERB, role.any(Roles::VERB));
         marks.add(Marks::LED, determined);
         marks.add(Marks::ONCE, role.any(Roles::ONCE));
         marks.add(Marks::AS, serves);

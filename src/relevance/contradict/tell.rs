@@ -90,7 +90,8 @@ fn subject<'a>(
     let is_shared = |at: usize| matches!(links[at], Link::Same(_)) && !clash.contains(&words[at].span.start);
     let mut first = 0;
     while first < words.len() {
-        if !is_shared(first) || words[first].marks.has(Marks::LIGHT) || words[first].marks.has(Marks::SAID) {
+        let is = |mark: Marks| words[first].marks.has(mark);
+        if !is_shared(first) || is(Marks::LIGHT) || is(Marks::SAID) || is(Marks::VERB) {
             first += 1;
             continue;
         }
@@ -100,6 +101,7 @@ fn subject<'a>(
             let length = part(text, words[first].span.start, words[at].span.end()).split_whitespace();
             is_shared(at)
                 && !words[at].marks.has(Marks::SAID)
+                && !words[at].marks.has(Marks::VERB)
                 && joins(between)
                 && !(between.is_empty() && looks_done(written(at)))
                 && length.count() <= SUBJECT_WORDS
