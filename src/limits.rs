@@ -71,7 +71,7 @@ pub const DETECTION_BATCH_MAX: usize = 1_024;
 /// See [`DETECTION_BATCH_MAX`].
 pub const DETECTED_AN_ENTRY_MAX: usize = 64;
 
-/// What units claim, read and kept for comparing, bytes: of some 120,000 units; others are read again.
+/// What units claim, read and kept for comparing, bytes: of some 200,000 units; others are read again.
 pub const CLAIMS_KEPT_MAX_BYTES: usize = 192 * 1024 * 1024;
 
 /// Longest rationale of a MERGE: a paragraph. A conflict carries it wherever it is shown.

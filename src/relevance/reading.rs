@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::relevance::embed::Embedder;
+use crate::relevance::embed::{Direction, Embedder};
 use crate::relevance::lexical::{Document, MAX_TERMS_A_DOCUMENT};
 use crate::relevance::lexicon::{Cache, Lexicon, Names};
 use crate::relevance::postings::Posting;
@@ -108,6 +108,12 @@ impl Reader {
             });
         }
         reading
+    }
+
+    /// What texts say together, each as much as the others, as a direction of the built-in model; `None` if it knows none
+    /// of their words.
+    pub(super) fn direction<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> Option<Direction> {
+        self.embedder.embed(texts.into_iter().map(|text| (text, 1.0)))
     }
 
     /// Where a document's text points, by the built-in model; nowhere if it knows none of its words.

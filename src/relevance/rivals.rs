@@ -4,14 +4,14 @@
 //! nobody else uses is nearer than any direction tells, and without a model words are all there is. Both ways are
 //! bounded: the directions are first told apart by their signs (`vectors`), of the words only the rarest are followed.
 
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use hashbrown::HashMap;
 
 use crate::relevance::lexical::{Document, Index, Meaning};
 use crate::relevance::reading::Reader;
-use crate::relevance::vectors::Asked;
+use crate::relevance::vectors::{Asked, STRETCH, least_of_stretches};
 use crate::relevance::weights;
 
 /// Documents that are given for their meaning, the nearest.
@@ -39,9 +39,13 @@ impl Index {
     /// What to look for on behalf of a text that is no document yet. `direction` is its own by a model outside.
     #[must_use]
     pub fn sought(&self, reader: &mut Reader, doc: &Document<'_>, direction: Option<&[f32]>) -> Sought {
-        let asked = match direction {
-            Some(direction) if self.is_given() => Asked::new(direction),
-            _ => self.direction([doc.content, doc.question.unwrap_or_default(), doc.purpose]),
+        let asked = match self.meaning() {
+            Meaning::Given { .. } => direction.and_then(Asked::new),
+            Meaning::BuiltIn => {
+                let texts = [doc.content, doc.question.unwrap_or_default(), doc.purpose];
+                reader.direction(texts).and_then(|direction| Asked::new(&direction))
+            }
+            Meaning::Nothing => None,
         };
         Sought { asked, terms: self.rarest(reader, doc, 0) }
     }
@@ -69,10 +73,6 @@ impl Index {
         found
     }
 
-    fn is_given(&self) -> bool {
-        matches!(self.meaning(), Meaning::Given { .. })
-    }
-
     /// The terms that fewest documents have, but more than `own`: those that the text itself is among.
     fn rarest(&self, reader: &mut Reader, doc: &Document<'_>, own: usize) -> Vec<u32> {
         let reading = self.read(reader, doc, true);
@@ -87,31 +87,12 @@ impl Index {
 
     /// The nearest in meaning, nearest first.
     fn near(&self, asked: &Asked, span: &Range<u32>, may: &impl Fn(u32) -> bool) -> Vec<u32> {
-        // By how many signs differ, then by age: of equals the newer is kept.
-        let mut best: BinaryHeap<(u16, std::cmp::Reverse<u32>)> = BinaryHeap::with_capacity(MEASURED + 1);
-        let mut apart = [0u16; BLOCK];
-        let mut first = span.start;
-        while first < span.end {
-            let count = (span.end - first).min(BLOCK as u32) as usize;
-            let apart = &mut apart[..count];
-            self.vectors().signs_apart(asked, first, apart);
-            let worst = if best.len() < MEASURED { u16::MAX } else { best.peek().map_or(u16::MAX, |w| w.0) };
-            // Most blocks have nothing near; a look at the least spares the rest.
-            if apart.iter().fold(u16::MAX, |least, apart| least.min(*apart)) <= worst {
-                for (document, &apart) in (first..).zip(&*apart) {
-                    let full = best.len() == MEASURED;
-                    if full && best.peek().is_some_and(|worst| apart > worst.0) || !may(document) {
-                        continue;
-                    }
-                    best.push((apart, std::cmp::Reverse(document)));
-                    if full {
-                        best.pop();
-                    }
-                }
-            }
-            first += count as u32;
+        // Asking what may be given costs more than telling signs apart, and mostly all may.
+        let mut best = self.nearest_by_signs(asked, span, |_| true);
+        if !best.iter().all(|&(_, document)| may(document.0)) {
+            best = self.nearest_by_signs(asked, span, may);
         }
-        let mut documents: Vec<u32> = best.into_iter().map(|(_, document)| document.0).collect();
+        let mut documents: Vec<u32> = best.into_iter().map(|(_, Reverse(document))| document).collect();
         documents.sort_unstable();
         let mut near = vec![0.0; documents.len()];
         self.vectors().nearnesses(asked, &documents, &mut near);
@@ -121,9 +102,43 @@ impl Index {
         found.into_iter().take(NEAREST).map(|(_, document)| document).collect()
     }
 
+    /// Those whose directions differ in the fewest signs, of equals the newer ones, in no order.
+    fn nearest_by_signs(&self, asked: &Asked, span: &Range<u32>, may: impl Fn(u32) -> bool) -> Vec<BySigns> {
+        let mut best: Vec<BySigns> = Vec::with_capacity(2 * MEASURED);
+        let mut worst = u16::MAX;
+        let mut apart = [0u16; BLOCK];
+        let mut least = [0u16; BLOCK / STRETCH];
+        let mut first = span.start;
+        while first < span.end {
+            let count = (span.end - first).min(BLOCK as u32) as usize;
+            let apart = &mut apart[..count];
+            self.vectors().signs_apart(asked, first, apart);
+            least_of_stretches(apart, &mut least);
+            let stretches = apart.chunks(STRETCH).zip(&least).zip((first..).step_by(STRETCH));
+            for ((stretch, &least), start) in stretches {
+                // Most have nothing near; a look at the least spares the rest.
+                if least > worst {
+                    continue;
+                }
+                for (document, &apart) in (start..).zip(stretch) {
+                    if apart <= worst && may(document) {
+                        best.push((apart, Reverse(document)));
+                    }
+                }
+                if best.len() >= 2 * MEASURED {
+                    worst = keep_least(&mut best);
+                }
+            }
+            first += count as u32;
+        }
+        keep_least(&mut best);
+        best
+    }
+
     /// Those that share the rarest words, most telling first.
     fn sharing(&self, terms: &[u32], span: &Range<u32>, may: &impl Fn(u32) -> bool) -> Vec<u32> {
-        let mut sums: HashMap<u32, (f32, u32)> = HashMap::new();
+        let in_all: usize = terms.iter().map(|&term| self.documents_with(term, span.end)).sum();
+        let mut sums: HashMap<u32, (f32, u32)> = HashMap::with_capacity(in_all.min(MET_MAX));
         let mut room = MET_MAX;
         for &term in terms {
             let documents = self.documents_with(term, span.end);
@@ -146,12 +161,40 @@ impl Index {
         let least = if terms.len() > 2 { 2 } else { 1 };
         let mut found: Vec<(f32, u32)> = sums
             .into_iter()
-            .filter(|(document, (_, count))| *count >= least && may(*document))
+            .filter(|(_, (_, count))| *count >= least)
             .map(|(document, (sum, _))| (sum, document))
             .collect();
-        found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
-        found.into_iter().take(SHARING).map(|(_, document)| document).collect()
+        let order = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1));
+        // Mostly the best may all be given; the others need no order then.
+        let mut given = Vec::with_capacity(SHARING);
+        let mut from = 0;
+        while from < found.len() && given.len() < SHARING {
+            let rest = &mut found[from..];
+            let some = rest.len().min(4 * SHARING);
+            if some < rest.len() {
+                rest.select_nth_unstable_by(some, order);
+            }
+            rest[..some].sort_unstable_by(order);
+            let documents = rest[..some].iter().map(|(_, document)| *document);
+            given.extend(documents.filter(|document| may(*document)).take(SHARING - given.len()));
+            from += some;
+        }
+        given
     }
+}
+
+/// In how many signs a document differs from what is asked, and which one it is: of equals the newer comes first.
+type BySigns = (u16, Reverse<u32>);
+
+/// Keeps the [`MEASURED`] first, and tells in how many signs the last of them differs; any number while there are less.
+fn keep_least(best: &mut Vec<BySigns>) -> u16 {
+    if best.len() < MEASURED {
+        return u16::MAX;
+    }
+    let (_, last, _) = best.select_nth_unstable(MEASURED - 1);
+    let worst = last.0;
+    best.truncate(MEASURED);
+    worst
 }
 
 #[cfg(test)]
@@ -186,6 +229,36 @@ mod tests {
             assert!(rivals(&index, "Zyxorb-77 was painted red").contains(&1_300));
             let found = rivals(&index, "The committee met in the old hall");
             assert!(!found.is_empty() && found.len() <= NEAREST + SHARING, "{}", found.len());
+        }
+    }
+
+    /// Against the same thing done at length.
+    #[test]
+    fn the_nearest_by_signs_are_those_that_differ_least() {
+        let contents: Vec<String> = (0..3_000u32)
+            .map(|i| format!("{} {} hall {}", i % 7, ["pump", "gate", "team"][i as usize % 3], i * i % 97))
+            .collect();
+        let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
+        let index = index(true, &contents);
+        let asked = index.vectors().asked(1_234).unwrap();
+        for (span, odd) in
+            [(0..3_000, false), (5..2_900, true), (70..100, true), (0..1, false), (600..1_700, false)]
+        {
+            let may = |document: u32| !odd || document % 2 == 1;
+            let mut all: Vec<BySigns> = span
+                .clone()
+                .filter(|document| may(*document))
+                .map(|document| {
+                    let mut apart = [0];
+                    index.vectors().signs_apart(&asked, document, &mut apart);
+                    (apart[0], Reverse(document))
+                })
+                .collect();
+            all.sort_unstable();
+            all.truncate(MEASURED);
+            let mut found = index.nearest_by_signs(&asked, &span, may);
+            found.sort_unstable();
+            assert_eq!(found, all, "{span:?}");
         }
     }
 

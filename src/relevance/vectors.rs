@@ -86,6 +86,8 @@ struct Chunk {
 
 /// Rows that are fetched from memory before the first of them is used.
 const AHEAD: usize = 32;
+/// Documents of which the nearest by signs is told at once.
+pub(super) const STRETCH: usize = 64;
 /// Bytes that memory gives at a time.
 const CACHE_LINE: usize = 64;
 
@@ -253,6 +255,32 @@ impl WithSimd for Dot<'_> {
 #[inline(always)]
 fn dot(steps: &[i8], asked: &[i16]) -> i32 {
     steps.iter().zip(asked).map(|(&step, &asked)| i32::from(step) * i32::from(asked)).sum()
+}
+
+/// The least of each [`STRETCH`] of numbers, as many as there is room for.
+pub(super) fn least_of_stretches(apart: &[u16], least: &mut [u16]) {
+    Arch::new().dispatch(Least { apart, least });
+}
+
+/// The least of each stretch.
+struct Least<'a> {
+    apart: &'a [u16],
+    least: &'a mut [u16],
+}
+
+impl WithSimd for Least<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let (whole, rest) = self.apart.as_chunks::<STRETCH>();
+        for (least, stretch) in self.least.iter_mut().zip(whole) {
+            *least = stretch.iter().fold(u16::MAX, |least, apart| least.min(*apart));
+        }
+        if let Some(least) = self.least.get_mut(whole.len()) {
+            *least = rest.iter().fold(u16::MAX, |least, apart| least.min(*apart));
+        }
+    }
 }
 
 /// How many signs differ, for documents in a row.

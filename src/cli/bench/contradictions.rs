@@ -86,7 +86,7 @@ impl Contradictions {
             let is_one = pair.label == "contradiction";
             tally.add(&pair.label, is_one, found.is_some());
             if self.wrong && is_one != found.is_some() {
-                let said = found.map(|found| found.words);
+                let said = found.map(|found| found.words((&a, &pair.a), (&b, &pair.b)));
                 wrong.push(
                     json!({ "line": number, "label": pair.label, "a": pair.a, "b": pair.b, "found": said }),
                 );
@@ -113,7 +113,10 @@ impl Contradictions {
                 session: None,
             });
         }
+        let started = Instant::now();
         let claims: Vec<Claims> = units.iter().map(|unit| Claims::of(&unit.content)).collect();
+        let reading = micros(started.elapsed());
+        let kept: usize = claims.iter().map(Claims::memory_bytes).sum();
         let (mut compared, mut flagged, mut judging) = (0_u64, Vec::new(), 0.0);
         for (number, unit) in (0..index.len()).zip(&units) {
             // Only older ones, as when each is recorded after the other.
@@ -130,12 +133,15 @@ impl Contradictions {
             "compared": compared,
             "flagged": flagged.len(),
             "flagged_per_500_units": rounded(flagged.len() as f64 * 500.0 / units.len().max(1) as f64),
+            "reading_us": rounded(reading / units.len().max(1) as f64),
+            "claims_bytes": kept / units.len().max(1),
             "judging_us": rounded(judging / compared.max(1) as f64),
         });
         if self.wrong {
+            let side = |at: u32| (&claims[at as usize], &*units[at as usize].content);
             let told = flagged.iter().map(|(a, b, found)| {
-                let (a, b) = (&units[*a as usize].content, &units[*b as usize].content);
-                json!({ "a": a, "b": b, "found": found.words, "strength": found.strength })
+                let (a, b) = (side(*a), side(*b));
+                json!({ "a": a.1, "b": b.1, "found": found.words(a, b), "strength": found.strength })
             });
             figures["wrong"] = told.collect();
         }

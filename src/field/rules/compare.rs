@@ -130,7 +130,7 @@ impl<'a> Statement<'a> {
         Stated {
             content: Claims::of(self.content),
             context: Context::of(self.intent, self.content),
-            assumptions: assumptions.map(|text| claims(text)).filter(|claims| !claims.is_empty()).collect(),
+            assumptions: assumptions.map(|text| claims(text)).collect(),
         }
     }
 
@@ -160,13 +160,14 @@ impl<'a> Statement<'a> {
 pub struct Stated {
     content: Claims,
     context: Context,
+    /// In the order of their texts; empty ones too.
     assumptions: Vec<Claims>,
 }
 
 impl Stated {
     /// Whether nothing could contradict it.
     pub fn is_empty(&self) -> bool {
-        self.content.is_empty() && self.assumptions.is_empty()
+        self.content.is_empty() && self.assumptions.iter().all(Claims::is_empty)
     }
 
     /// Estimate of the memory that it holds.
@@ -387,7 +388,8 @@ fn contradiction((older, older_says): Side<'_>, (newer, newer_says): Side<'_>) -
         if is_next_measurement(older, newer, &found) {
             return None;
         }
-        let Clash { strength, words, .. } = found;
+        let strength = found.strength;
+        let words = found.words((&older_says.content, older.content), (&newer_says.content, newer.content));
         return Some(match outdoes(older, newer) {
             Some((sure, unsure)) => Contradiction {
                 by: DetectedBy::Temporal,
@@ -397,19 +399,24 @@ fn contradiction((older, older_says): Side<'_>, (newer, newer_says): Side<'_>) -
             None => Contradiction { by: DetectedBy::Semantic, strength, description: words },
         });
     }
-    let assumed = |assumptions: &[Claims], content: &Claims, of_older: bool| {
-        let found = assumptions.iter().find_map(|assumption| {
-            if of_older { clash(assumption, content) } else { clash(content, assumption) }
-        })?;
-        let whose = if of_older { "older" } else { "newer" };
+    assumed((older, older_says), (newer, newer_says), true)
+        .or_else(|| assumed((newer, newer_says), (older, older_says), false))
+}
+
+/// What one unit assumes against what the other says.
+fn assumed((one, ours): Side<'_>, (other, theirs): Side<'_>, is_older: bool) -> Option<Contradiction> {
+    let said = (&theirs.content, other.content);
+    one.assumptions().zip(&ours.assumptions).find_map(|(text, assumption)| {
+        let assumed = (assumption, text);
+        let (first, second, whose) =
+            if is_older { (assumed, said, "older") } else { (said, assumed, "newer") };
+        let found = clash(first.0, second.0)?;
         Some(Contradiction {
             by: DetectedBy::Logical,
             strength: found.strength,
-            description: format!("{}, which the {whose} one assumes", found.words),
+            description: format!("{}, which the {whose} one assumes", found.words(first, second)),
         })
-    };
-    assumed(&older_says.assumptions, &newer_says.content, true)
-        .or_else(|| assumed(&newer_says.assumptions, &older_says.content, false))
+    })
 }
 
 /// The scores, where the older unit is established and the newer one clearly less sure.

@@ -3,8 +3,8 @@
 //! It must not slow writing down. So it is done where there is time: with few writes under way, by as many at once as
 //! the pool has threads, at most as long as the budget says. Whatever else is committed without, and compared behind.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
@@ -22,6 +22,8 @@ pub(in crate::hub) struct DetectionDoor {
     pool: Arc<rayon::ThreadPool>,
     permits: Arc<Semaphore>,
     budget: Duration,
+    /// What was read with and is free: as many as compare at once, since a reader gets faster with each text.
+    readers: Arc<Mutex<Vec<Reader>>>,
     /// Writes whose answers are not out.
     writing: Arc<AtomicUsize>,
 }
@@ -51,7 +53,7 @@ enum Committing {
 impl DetectionDoor {
     pub fn new(detector: Arc<Detector>, pool: Arc<rayon::ThreadPool>, budget: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(pool.current_num_threads()));
-        Self { detector, pool, permits, budget, writing: Arc::default() }
+        Self { detector, pool, permits, budget, readers: Arc::default(), writing: Arc::default() }
     }
 
     /// How many writes are under way, as it goes on.
@@ -97,6 +99,7 @@ impl DetectionDoor {
             return Suspected::Deferred { timed_out: false };
         };
         let detector = Arc::clone(&self.detector);
+        let readers = Arc::clone(&self.readers);
         let (to, found) = oneshot::channel();
         self.pool.spawn(move || {
             let _permit = permit;
@@ -104,7 +107,10 @@ impl DetectionDoor {
                 return;
             }
             let stop = || to.is_closed();
-            let suspected = look(&detector, view.world(), &committing, &embedded, stop);
+            let free = || readers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reader = free().pop().unwrap_or_default();
+            let suspected = look(&detector, view.world(), &committing, &embedded, &mut reader, stop);
+            free().push(reader);
             let _ = to.send(suspected);
         });
         match tokio::time::timeout(self.budget, found).await {
@@ -125,6 +131,7 @@ fn look(
     world: &World,
     committing: &Committing,
     embedded: &Embedded,
+    reader: &mut Reader,
     stop: impl Fn() -> bool,
 ) -> Suspected {
     let statement = match committing {
@@ -147,9 +154,8 @@ fn look(
         Embedded::Given(direction) => Some(&**direction),
         Embedded::Unasked | Embedded::Failed(_) => None,
     };
-    let mut reader = Reader::default();
     let with = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-    match detector.at_the_door(world, &statement, direction, &mut reader, stop) {
+    match detector.at_the_door(world, &statement, direction, reader, stop) {
         Some(suspicions) => Suspected::Compared { with, suspicions: suspicions.into() },
         None => Suspected::Unasked,
     }

@@ -118,8 +118,8 @@ impl Reader<'_> {
         let digits = self.digits(at);
         let year = digits.parse().ok().filter(|&year| digits.len() == 4 && is_year(year))?;
         let before = self.before(at, 1);
-        let led =
-            self.roles(before).any(Roles::PREPOSITION) || matches!(before, "year" | "jahr" | "ano" | "annee");
+        let led = at.checked_sub(1).is_some_and(|at| self.roles(at).any(Roles::PREPOSITION))
+            || matches!(before, "year" | "jahr" | "ano" | "annee");
         let unit = units::unit(self.word(at + 1)).is_some() || units::unit(before).is_some();
         let counts = self.is_content(at + 1) && !led;
         (!unit && !counts && (led || at == 0)).then_some((Date { year, ..Date::default() }, at + 1))
@@ -141,7 +141,10 @@ impl Reader<'_> {
             let measured =
                 units::unit(self.word(at + 1)).is_some() || units::multiplier(self.word(at + 1)).is_some();
             let after_name = dots == 1 && capital && at > 1 && !measured && !self.is_content(at + 1);
-            if !(several || (dots >= 1 && named) || (after_name && self.roles(before).is_content())) {
+            if !(several
+                || (dots >= 1 && named)
+                || (after_name && at.checked_sub(1).is_some_and(|at| self.roles(at).is_content())))
+            {
                 return None;
             }
             digits

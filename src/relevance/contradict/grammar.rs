@@ -77,6 +77,7 @@ impl Roles {
     pub const NUMBERED: Self = Self(1 << 24);
     pub const BARE: Self = Self(1 << 26);
     pub const CHOSEN: Self = Self(1 << 27);
+    pub const VERB: Self = Self(1 << 28);
     /// Part of the word before it: "longer" in "no longer". In no list: it is told by that word.
     pub const PARTICLE: Self = Self(1 << 25);
 
@@ -88,7 +89,8 @@ impl Roles {
         | Self::WHEN.0
         | Self::NUMBERED.0
         | Self::CHOSEN.0
-        | Self::BARE.0;
+        | Self::BARE.0
+        | Self::VERB.0;
 
     fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -119,6 +121,7 @@ impl Roles {
             "numbered" => Self::NUMBERED,
             "chosen" => Self::CHOSEN,
             "bare" => Self::BARE,
+            "verb" => Self::VERB,
             _ => return None,
         })
     }
@@ -175,9 +178,41 @@ impl Place {
         u32::from(self.axis).wrapping_add(1) << 16
     }
 
+    /// For a first look at whether a word here and another one may exclude each other: one bit for its axis, in the
+    /// first set where it is of the first group, in the second of the second, in both of any other; none where the axis
+    /// holds words that say the same. Two may if a bit is in the first set of one and in the second of the other.
+    pub fn sides(self) -> [u64; 2] {
+        let bit = 1 << (self.axis % 64);
+        match (self.kind, self.group) {
+            (Kind::Alike, _) => [0, 0],
+            (_, 0) => [bit, 0],
+            (_, 1) => [0, bit],
+            _ => [bit, bit],
+        }
+    }
+
     /// How the words at two places stand to each other, if they are on one axis: whether they say the same.
     pub fn against(self, other: Self) -> Option<bool> {
         (self.axis == other.axis).then_some(self.group == other.group)
+    }
+}
+
+/// All places of a word, as a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places(u16);
+
+impl Places {
+    /// Whether the word has none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The places.
+    pub fn list(self) -> &'static [Place] {
+        if self.is_empty() {
+            return &[];
+        }
+        LEXICON.lists.get(usize::from(self.0)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -188,7 +223,9 @@ pub(super) type Stem = u32;
 /// The lists of all languages.
 pub(super) struct Lexicon {
     roles: HashMap<&'static str, [Roles; Language::ALL.len()]>,
-    places: [HashMap<Stem, Vec<Place>>; Language::ALL.len()],
+    places: [HashMap<Stem, Places>; Language::ALL.len()],
+    /// By number of places; the first is of words that have none.
+    lists: Vec<Vec<Place>>,
     english: Stems,
     others: [Stemmer; Language::ALL.len() - 1],
 }
@@ -196,8 +233,13 @@ pub(super) struct Lexicon {
 impl Lexicon {
     fn read() -> Self {
         let others = [Algorithm::German, Algorithm::Spanish, Algorithm::French].map(Stemmer::create);
-        let mut new =
-            Self { roles: HashMap::new(), places: Default::default(), english: Stems::new(), others };
+        let mut new = Self {
+            roles: HashMap::new(),
+            places: Default::default(),
+            lists: vec![Vec::new()],
+            english: Stems::new(),
+            others,
+        };
         for line in lines(GRAMMAR) {
             let Some((language, role, words)) = heading(line, Roles::named) else { continue };
             for word in words.split_whitespace() {
@@ -215,7 +257,12 @@ impl Lexicon {
                         }
                         None => new.stem(word, language),
                     };
-                    let places = new.places[language as usize].entry(stem).or_default();
+                    let fresh = Places(u16::try_from(new.lists.len()).unwrap_or(0));
+                    let number = *new.places[language as usize].entry(stem).or_insert(fresh);
+                    if number == fresh {
+                        new.lists.push(Vec::new());
+                    }
+                    let places = &mut new.lists[usize::from(number.0)];
                     let place = Place { axis, group, kind };
                     if !places.contains(&place) {
                         places.push(place);
@@ -257,8 +304,8 @@ impl Lexicon {
     }
 
     /// The places of a word, or of a phrase, among its opposites.
-    pub fn places(&self, stem: Stem, language: Language) -> &[Place] {
-        self.places[language as usize].get(&stem).map_or(&[], Vec::as_slice)
+    pub fn places(&self, stem: Stem, language: Language) -> Places {
+        self.places[language as usize].get(&stem).copied().unwrap_or_default()
     }
 }
 
@@ -307,10 +354,22 @@ mod tests {
     #[test]
     fn no_word_excludes_itself() {
         let lexicon = lexicon();
-        for places in lexicon.places.iter().flat_map(HashMap::values) {
+        assert!(lexicon.lists.len() > 500 && lexicon.lists[0].is_empty());
+        for places in &lexicon.lists {
             for place in places {
                 let same_axis = places.iter().filter(|other| other.axis == place.axis);
                 assert!(same_axis.map(|other| other.group).all(|group| group == place.group), "{places:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sides_meet_wherever_places_exclude_each_other() {
+        for one in lexicon().lists.iter().flatten() {
+            for other in lexicon().lists.iter().flatten() {
+                let (ours, theirs) = (one.sides(), other.sides());
+                let meet = (ours[0] & theirs[1]) | (ours[1] & theirs[0]) != 0;
+                assert!(meet || one.against(*other) != Some(false), "{one:?} {other:?}");
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::align::{Alignment, Cover, Link};
-use super::claims::{Claim, Claims, Marks, Word};
+use super::align::{Alignment, Cover, Free, Link, NEAR, Pointing};
+use super::claims::{Claims, Marks, Said, Word};
+use super::naming;
 use super::quantities::Quantity;
-use super::tell::tell;
 use super::units::Measure;
 
 /// In what two texts contradict each other.
@@ -31,8 +31,10 @@ pub struct Clash {
     pub strength: f32,
     /// In what they differ.
     pub grounds: Grounds,
-    /// What clashes, in words: `"23%" against "14%" for European market`, at most about 300 characters.
-    pub words: String,
+    /// The numbers of the claims that clash.
+    pub(super) claims: (usize, usize),
+    /// What clashes, in either text.
+    pub(super) spans: (Range<u32>, Range<u32>),
 }
 
 /// Every number that was chosen rather than given: on the tuning halves, see the module's table.
@@ -60,7 +62,6 @@ mod chosen {
     /// How sure each kind is at its best: a denial is seldom anything else, another name often is.
     pub const SURE_OF_OPPOSITES: f32 = 0.9;
     pub const SURE_OF_VALUES: f32 = 0.95;
-    pub const SURE_OF_NAMES: f32 = 0.85;
 }
 
 /// A contradiction as found, and the spans that clash in both texts.
@@ -72,7 +73,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn new(strength: f32, grounds: Grounds, a: Range<u32>, b: Range<u32>) -> Self {
+    pub fn new(strength: f32, grounds: Grounds, a: Range<u32>, b: Range<u32>) -> Self {
         Self { strength: strength.clamp(0.0, 1.0), grounds, a, b }
     }
 }
@@ -83,28 +84,46 @@ impl Found {
 /// answer, bit for bit.
 #[must_use]
 pub fn clash(a: &Claims, b: &Claims) -> Option<Clash> {
-    let mut best: Option<(Found, Alignment)> = None;
-    for ours in &a.claims {
-        for theirs in &b.claims {
-            if !may_share_a_subject(ours, theirs) {
+    if !a.sight.may_clash(&b.sight) {
+        return None;
+    }
+    strongest(a, b, |ours, theirs| {
+        if !ours.sight.may_clash(&theirs.sight) {
+            return None;
+        }
+        let mut alignment = Alignment::by_lists(*ours, *theirs);
+        let pointing = Pointing::of(&alignment);
+        may_be_judged(&alignment, &pointing).then(|| alignment.near(&pointing))?;
+        judge(&alignment)
+    })
+}
+
+/// The strongest clash that `judged` finds between claims that may be about one thing.
+fn strongest(
+    a: &Claims,
+    b: &Claims,
+    judged: impl Fn(&Said<'_>, &Said<'_>) -> Option<Found>,
+) -> Option<Clash> {
+    let mut best: Option<Clash> = None;
+    for (at, ours) in a.said().enumerate() {
+        for (other_at, theirs) in b.said().enumerate() {
+            if !ours.sight.may_share_a_subject(&theirs.sight) {
                 continue;
             }
-            let alignment = Alignment::of(ours, theirs);
-            if let Some(found) = judge(&alignment)
-                && best.as_ref().is_none_or(|(best, _)| found.strength > best.strength)
+            if let Some(Found { strength, grounds, a, b }) = judged(&ours, &theirs)
+                && best.as_ref().is_none_or(|best| strength > best.strength)
             {
-                best = Some((found, alignment));
+                best = Some(Clash { strength, grounds, claims: (at, other_at), spans: (a, b) });
             }
         }
     }
-    let (found, alignment) = best?;
-    Some(Clash { strength: found.strength, grounds: found.grounds, words: tell(&found, &alignment, a, b) })
+    best
 }
 
-/// A first look, which spares most pairs the rest.
-fn may_share_a_subject(a: &Claim, b: &Claim) -> bool {
-    let needed = if a.words.len().min(b.words.len()) == 1 { 1 } else { 2 };
-    (a.bits & b.bits).count_ones() >= needed
+/// The same as [`clash`], without anything that spares work.
+#[cfg(test)]
+pub(super) fn clash_at_length(a: &Claims, b: &Claims) -> Option<Clash> {
+    strongest(a, b, |ours, theirs| judge(&Alignment::of(*ours, *theirs)))
 }
 
 /// What of two claims does not go together.
@@ -127,22 +146,42 @@ impl<'a> Differences<'a> {
                 // "not enabled" and "disabled" agree.
                 Link::Opposed(_) if !turned => found.opposed.push((one, other)),
                 Link::Opposed(_) | Link::None => {}
-                Link::Same(_) | Link::Near(..) if turned && !one.marks.has(Marks::LIGHT) => {
+                Link::Same(_) | Link::Near(..) if turned && is_denied(one, other, link) => {
                     found.denied.push((one, other));
                 }
                 Link::Same(_) | Link::Near(..) => {}
             }
         }
-        let (ours, theirs) = (&alignment.a.quantities, &alignment.b.quantities);
-        let is_met = |one: &Quantity, others: &[Quantity]| {
-            others.iter().any(|other| one.is_comparable(other) && one.agrees(other))
-        };
-        for one in ours.iter().filter(|one| !is_met(one, theirs)) {
-            let other = theirs.iter().find(|other| one.is_comparable(other) && !is_met(other, ours));
-            found.values.extend(other.map(|other| (one, other)));
-        }
+        found.values = values(alignment);
         found
     }
+}
+
+/// Whether one of two words, of which the other is negated, says what that denies.
+fn is_denied(one: &Word, other: &Word, link: Link) -> bool {
+    let said = if one.is_negated() { other } else { one };
+    // "is not mandatory" and "requires" are said of different things: of what is needed, and of what needs it.
+    let turned_about = matches!(link, Link::Same(_))
+        && one.stem != other.stem
+        && one.marks.has(Marks::SAID) != other.marks.has(Marks::SAID);
+    !one.marks.has(Marks::LIGHT) && !said.marks.has(Marks::UNSAID) && !turned_about
+}
+
+/// Quantities of either claim that cannot both be true.
+fn values<'a>(alignment: &Alignment<'a>) -> Vec<(&'a Quantity, &'a Quantity)> {
+    let (ours, theirs) = (alignment.a.quantities, alignment.b.quantities);
+    let mut found = Vec::new();
+    if ours.is_empty() || theirs.is_empty() {
+        return found;
+    }
+    let is_met = |one: &Quantity, others: &[Quantity]| {
+        others.iter().any(|other| one.is_comparable(other) && one.agrees(other))
+    };
+    for one in ours.iter().filter(|one| !is_met(one, theirs)) {
+        let other = theirs.iter().find(|other| one.is_comparable(other) && !is_met(other, ours));
+        found.extend(other.map(|other| (one, other)));
+    }
+    found
 }
 
 /// Looks for the one thing in which two claims clash. Two kinds of difference at once explain one another: the
@@ -160,7 +199,7 @@ fn judge(alignment: &Alignment<'_>) -> Option<Found> {
     }
     match (opposed.is_empty(), denied.is_empty(), values.is_empty()) {
         (true, true, true) if unsaid || allowed => None,
-        (true, true, true) => name(alignment),
+        (true, true, true) => naming::name(alignment),
         _ if is_apart(alignment, &differences) => None,
         (true, false, true) => denial(alignment, denied),
         _ if unsaid => None,
@@ -172,6 +211,11 @@ fn judge(alignment: &Alignment<'_>) -> Option<Found> {
 
 /// Whether the claims are of different things, times or cases, so that both may be true.
 fn is_apart(alignment: &Alignment<'_>, differences: &Differences<'_>) -> bool {
+    is_apart_by_lists(alignment, differences) || kinds_differ(alignment)
+}
+
+/// The same, as far as words that are only near in meaning do not matter.
+fn is_apart_by_lists(alignment: &Alignment<'_>, differences: &Differences<'_>) -> bool {
     let (a, b) = (alignment.a, alignment.b);
     let numbered = differences.values.iter().any(|(one, _)| one.measure == Measure::Label);
     // "before" and "after" may be the very thing in which they clash.
@@ -179,7 +223,7 @@ fn is_apart(alignment: &Alignment<'_>, differences: &Differences<'_>) -> bool {
     let other_times = a.when != b.when && a.when != 0 && b.when != 0 && !time_clashes;
     let other_case = a.is_conditional != b.is_conditional;
     let pointing = a.is_pointing && b.is_pointing;
-    numbered || other_times || other_case || pointing || names_differ(alignment) || kinds_differ(alignment)
+    numbered || other_times || other_case || pointing || names_differ(alignment)
 }
 
 /// Whether each names something that the other does not.
@@ -187,13 +231,13 @@ fn names_differ(alignment: &Alignment<'_>) -> bool {
     let has_free = |words: &[Word], links: &[Link]| {
         words.iter().zip(links).any(|(word, link)| *link == Link::None && word.marks.has(Marks::NAME))
     };
-    has_free(&alignment.a.words, &alignment.from_a) && has_free(&alignment.b.words, &alignment.from_b)
+    has_free(alignment.a.words, &alignment.from_a) && has_free(alignment.b.words, &alignment.from_b)
 }
 
 /// Whether a word of each that has no counterpart, or excludes the other, stands before the same word and says which
 /// is meant: "north well" and "south well".
 fn kinds_differ(alignment: &Alignment<'_>) -> bool {
-    let (ours, theirs) = (&alignment.a.words, &alignment.b.words);
+    let (ours, theirs) = (alignment.a.words, alignment.b.words);
     (1..ours.len()).any(|at| {
         let Link::Same(same) = alignment.from_a[at] else { return false };
         let Some(before) = usize::from(same).checked_sub(1) else { return false };
@@ -222,6 +266,10 @@ fn subjects_differ(alignment: &Alignment<'_>) -> bool {
 /// One denies what the other says. What is denied must be said by the other; that may say more.
 fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found> {
     let a_denies = denied.first()?.0.is_negated();
+    let denier = if a_denies { alignment.a } else { alignment.b };
+    if denier.denies_aside {
+        return None;
+    }
     let cover = |of_a: bool, pass: fn(&Word) -> bool| {
         if of_a { alignment.cover_a(0.0, pass) } else { alignment.cover_b(0.0, pass) }.share()
     };
@@ -243,7 +291,7 @@ fn denial(alignment: &Alignment<'_>, denied: &[(&Word, &Word)]) -> Option<Found>
     // What is said of the subject tells more than the subject.
     let (one, other) = denied.iter().find(|(one, _)| one.marks.has(Marks::SAID)).or(denied.first())?;
     let strength = said * 0.5 + rest * 0.2 + claimed * 0.3;
-    Some(Found::new(strength, Grounds::Negation, one.span.clone(), other.span.clone()))
+    Some(Found::new(strength, Grounds::Negation, one.span.range(), other.span.range()))
 }
 
 /// Words that exclude one another, said of the same thing.
@@ -260,7 +308,7 @@ fn opposition(alignment: &Alignment<'_>, opposed: &[(&Word, &Word)]) -> Option<F
     let shares = !alignment.pairs().all(|(.., link)| matches!(link, Link::Opposed(_)));
     let strength = of_one_thing(alignment, chosen::OPPOSED, chosen::OPPOSED).filter(|_| shares)?;
     let strength = strength * chosen::SURE_OF_OPPOSITES;
-    Some(Found::new(strength, Grounds::Opposites, one.span.clone(), other.span.clone()))
+    Some(Found::new(strength, Grounds::Opposites, one.span.range(), other.span.range()))
 }
 
 /// One value of each that cannot both be true of the same thing.
@@ -292,7 +340,7 @@ fn value(alignment: &Alignment<'_>, values: &[(&Quantity, &Quantity)]) -> Option
 }
 
 /// How many words that are no light ones the claims share, or have nearly.
-fn shared_words(alignment: &Alignment<'_>) -> usize {
+pub(super) fn shared_words(alignment: &Alignment<'_>) -> usize {
     alignment.pairs().filter(|(word, ..)| !word.marks.has(Marks::LIGHT)).count()
 }
 
@@ -306,88 +354,63 @@ fn of_one_thing(alignment: &Alignment<'_>, less: f32, more: f32) -> Option<f32> 
     (!apart && enough).then_some((a.share() + b.share()) / 2.0)
 }
 
-/// Two names in the same place of otherwise the same claim, where there can be one.
-fn name(alignment: &Alignment<'_>) -> Option<Found> {
-    let ours = Different::of(alignment.a, &alignment.from_a)?;
-    let theirs = Different::of(alignment.b, &alignment.from_b)?;
-    let shared = alignment.pairs().filter(|(.., link)| matches!(link, Link::Same(_))).count();
-    let kinds = ours.kind == theirs.kind && ours.kind != Naming::None;
-    // "Ada goes to Paris", on another day to Rome: more must be the same.
-    let few = ours.kind == Naming::Chosen && shared_words(alignment) < 2;
-    if !kinds || shared < 2 || few {
-        return None;
+/// Whether [`judge`] may find anything once words near in meaning are linked, which is most of its work. Never wrong
+/// when it says no: every part of the answer only lets through what that cannot change.
+fn may_be_judged(alignment: &Alignment<'_>, pointing: &Pointing) -> bool {
+    let differences = Differences::of(alignment);
+    let Differences { opposed, denied, values } = &differences;
+    let (a, b) = (alignment.a, alignment.b);
+    let unsaid = a.is_bare || b.is_bare || a.is_conditional || b.is_conditional;
+    let allowed = a.is_allowed || b.is_allowed;
+    if allowed && (!values.is_empty() || !(a.is_required || b.is_required)) {
+        return false;
     }
-    Some(Found::new(chosen::SURE_OF_NAMES, Grounds::Name, ours.span, theirs.span))
-}
-
-/// In what way a name is the one answer to something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Naming {
-    None,
-    /// It is what the subject is: "our provider is Stripe", "the default is main".
-    Identity,
-    /// It follows a word that asks for one: "hosted in Frankfurt".
-    Single,
-    /// It is the subject, and has a title: "Maria is the owner".
-    Title,
-    /// What is chosen, or where something goes, where there is one: "use Kafka for the events", "go to Frankfurt".
-    Chosen,
-    /// It is used as something: "Kafka as the broker".
-    Role,
-}
-
-/// The one group of words of a claim that the other does not share, if it is a name.
-struct Different {
-    span: Range<u32>,
-    kind: Naming,
-}
-
-/// Longest name, in words.
-const NAME_WORDS_MAX: usize = 3;
-
-impl Different {
-    fn of(claim: &Claim, links: &[Link]) -> Option<Self> {
-        let words = &claim.words;
-        let is_free = |&at: &usize| !matches!(links[at], Link::Same(_)) && !words[at].marks.has(Marks::LIGHT);
-        let first = (0..words.len()).find(is_free)?;
-        let last = (0..words.len()).rfind(is_free)?;
-        let group = &words[first..=last];
-        let whole = (first..=last).all(|at| is_free(&at)) && group.len() <= NAME_WORDS_MAX;
-        let named = group.iter().all(|word| word.marks.has(Marks::NAME));
-        let ends = last + 1 == words.len();
-        let is_said = words[first].marks.has(Marks::NAMED);
-        let (before, after) = (&words[..first], &words[last + 1..]);
-        let kind = if ends && is_said && (named && !claim.is_personal) {
-            Naming::Identity
-        } else if ends
-            && is_said
-            && group.len() == 1
-            && before.iter().any(|word| word.marks.has(Marks::TITLE))
-        {
-            // "is called main": a name without a capital.
-            Naming::Identity
-        } else if named && before.last().is_some_and(|word| word.marks.has(Marks::SINGLE)) {
-            Naming::Single
-        } else if first == 0
-            && group[1..].iter().all(|word| word.marks.has(Marks::NAME))
-            && after.iter().find(|word| word.marks.has(Marks::SAID)).is_some_and(Word::is_title)
-        {
-            // The first word of a sentence has its capital anyway.
-            Naming::Title
-        } else if named && words[last].marks.has(Marks::AS) {
-            Naming::Role
-        } else if named && !claim.is_personal && before.last().is_some_and(|verb| is_chosen(verb, after)) {
-            Naming::Chosen
-        } else {
-            Naming::None
-        };
-        whole.then(|| Self { span: words[first].span.start..words[last].span.end, kind })
+    let is_apart = is_apart_by_lists(alignment, &differences);
+    if opposed.is_empty() && values.is_empty() {
+        let may_deny =
+            !is_apart && (reaches(alignment, pointing, true) || reaches(alignment, pointing, false));
+        may_deny || (denied.is_empty() && !unsaid && !allowed && naming::may_name(alignment))
+    } else {
+        let one_kind = opposed.is_empty() != values.is_empty() && denied.is_empty();
+        one_kind && !is_apart && !unsaid && values.len() < 2 && may_be_of_one_thing(alignment, pointing)
     }
 }
 
-/// Whether a verb that takes one thing has one here. Of what one uses there are many: what it is for must be said, and
-/// who does it.
-fn is_chosen(verb: &Word, after: &[Word]) -> bool {
-    let for_what = after.iter().any(|word| !word.marks.has(Marks::LIGHT));
-    verb.marks.has(Marks::CHOSEN) && !verb.is_first() && (for_what || verb.marks.has(Marks::LIGHT))
+/// Whether one of two claims may have no word that would set it apart from the other.
+fn may_be_of_one_thing(alignment: &Alignment<'_>, pointing: &Pointing) -> bool {
+    let is_met = |of: &Said<'_>, links: &[Link], free: &Free, others: &Free| {
+        of.words.iter().zip(links).enumerate().all(|(at, (word, link))| {
+            *link != Link::None || word.marks.has(Marks::LIGHT) || free.nearest(at, others) >= chosen::CLOSE
+        })
+    };
+    is_met(&alignment.a, &alignment.from_a, &pointing.a, &pointing.b)
+        || is_met(&alignment.b, &alignment.from_b, &pointing.b, &pointing.a)
+}
+
+/// Whether enough of what one claim denies, and of the rest of it, may have a counterpart in the other.
+fn reaches(alignment: &Alignment<'_>, pointing: &Pointing, a_denies: bool) -> bool {
+    let (said, links, free, others) = if a_denies {
+        (&alignment.a, &alignment.from_a, &pointing.a, &pointing.b)
+    } else {
+        (&alignment.b, &alignment.from_b, &pointing.b, &pointing.a)
+    };
+    if !said.sight.is_negated() {
+        return false;
+    }
+    // A little less than is asked: sums of floats are no sums.
+    let may_miss = |negated: bool, least: f32| {
+        let of = said.words.iter().filter(|word| word.is_negated() == negated);
+        of.map(Word::weight).sum::<f32>() * (1.0 - least) + 1e-3
+    };
+    let (mut room, mut rest) = (may_miss(true, chosen::DENIED), may_miss(false, chosen::REST));
+    for (at, (word, link)) in said.words.iter().zip(links).enumerate() {
+        if *link == Link::None && free.nearest(at, others) <= NEAR {
+            let room = if word.is_negated() { &mut room } else { &mut rest };
+            *room -= word.weight();
+            if *room < 0.0 {
+                return false;
+            }
+        }
+    }
+    true
 }

@@ -42,7 +42,8 @@ impl Reader<'_> {
         let mut first = self.single(at, money)?;
         let to = self.word(first.next);
         let between = matches!(self.before(at, 1), "between" | "zwischen" | "entre");
-        let joins = matches!(to, "to" | "bis" | "a" | "-") || (between && self.roles(to).any(Roles::AND));
+        let joins =
+            matches!(to, "to" | "bis" | "a" | "-") || (between && self.roles(first.next).any(Roles::AND));
         if joins
             && let Some(second) = self.single(first.next + 1, money)
             && first.low < second.high
@@ -84,7 +85,7 @@ impl Reader<'_> {
     fn spelt(&self, at: usize) -> Option<Number> {
         let (mut total, mut current, mut next) = (0.0, 0.0_f64, at);
         // "a dozen", "a hundred"
-        if self.roles(self.word(at)).any(Roles::INDEFINITE)
+        if self.roles(at).any(Roles::INDEFINITE)
             && units::numeral(self.word(at + 1), self.language).is_some_and(|value| value > 11.0)
         {
             next += 1;

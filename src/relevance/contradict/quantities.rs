@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::grammar::{Language, Lexicon, Roles, Stem};
+use super::grammar::{Language, Roles, Stem};
 use super::numbers::Number;
 use super::scan::{Scan, Sign, Token};
 use super::units::{self, Bound, Measure};
@@ -140,7 +140,6 @@ pub(super) struct Reader<'a> {
     pub scan: &'a Scan,
     pub tokens: &'a [Token],
     pub language: Language,
-    pub lexicon: &'a Lexicon,
 }
 
 impl Reader<'_> {
@@ -149,6 +148,10 @@ impl Reader<'_> {
         let mut found = Vec::new();
         let mut at = 0;
         while at < self.tokens.len() && found.len() < QUANTITIES_MAX {
+            if !self.may_begin(at) {
+                at += 1;
+                continue;
+            }
             match self.date(at).or_else(|| self.version(at)).or_else(|| self.measured(at)) {
                 Some(quantity) => {
                     at = quantity.tokens.end.max(at + 1);
@@ -158,6 +161,12 @@ impl Reader<'_> {
             }
         }
         found
+    }
+
+    /// Whether a quantity may begin at a token.
+    fn may_begin(&self, at: usize) -> bool {
+        let token = &self.tokens[at];
+        token.sign == Sign::Number || (token.sign == Sign::Word && token.known.begins_quantity)
     }
 
     pub(super) fn word(&self, at: usize) -> &str {
@@ -179,17 +188,22 @@ impl Reader<'_> {
             .map_or("", |token| self.scan.lower(token))
     }
 
-    pub(super) fn roles(&self, word: &str) -> Roles {
-        self.lexicon.roles(word, self.language)
+    /// What a token does in the sentence, if it is a word.
+    pub(super) fn roles(&self, at: usize) -> Roles {
+        self.tokens.get(at).map_or(Roles::default(), |token| token.known.roles)
+    }
+
+    /// The stem of a token, if it is a word.
+    fn stem(&self, at: usize) -> Stem {
+        self.tokens.get(at).map_or(0, |token| token.known.stem)
     }
 
     pub(super) fn is_content(&self, at: usize) -> bool {
         let word = self.word(at);
-        word.starts_with(char::is_alphabetic) && self.roles(word).is_content()
+        word.starts_with(char::is_alphabetic) && self.roles(at).is_content()
     }
 
     pub(super) fn quantity(&self, measure: Measure, tokens: Range<usize>) -> Quantity {
-        let lead = self.before(tokens.start, 1);
         let span = self.tokens[tokens.start].span.start..self.tokens[tokens.end - 1].span.end;
         Quantity {
             measure,
@@ -200,7 +214,7 @@ impl Reader<'_> {
             bound: Bound::Exact,
             date: Date::default(),
             label: [0; LABEL_WORDS],
-            lead: self.lexicon.stem(lead, self.language),
+            lead: tokens.start.checked_sub(1).map_or(0, |before| self.stem(before)),
             is_said: self.is_said(tokens.start),
             tokens,
             span,
@@ -216,7 +230,7 @@ impl Reader<'_> {
         let small = Roles::PREPOSITION.and(Roles::FUNCTION).and(Roles::INDEFINITE);
         (0..at)
             .rev()
-            .map(|at| self.roles(self.word(at)))
+            .map(|at| self.roles(at))
             .find(|roles| roles.any(Roles::COPULA) || !roles.any(small))
             .is_some_and(|roles| roles.any(Roles::COPULA))
     }
@@ -285,7 +299,7 @@ impl Reader<'_> {
         while self.is_content(at)
             && let Some(label) = labels.next()
         {
-            *label = self.lexicon.stem(self.word(at), self.language);
+            *label = self.stem(at);
             at += 1;
         }
         let start = quantity.tokens.start;
@@ -296,7 +310,7 @@ impl Reader<'_> {
         {
             quantity.measure = Measure::Label;
             quantity.label = [0; LABEL_WORDS];
-            quantity.label[0] = self.lexicon.stem(self.word(start - 1), self.language);
+            quantity.label[0] = self.stem(start - 1);
         }
     }
 
@@ -314,7 +328,7 @@ impl Reader<'_> {
 
     /// Whether the number behind a token is part of its name: "node 3", "WordPress 6", but not "returns 404".
     fn is_numbered(&self, at: usize) -> bool {
-        let known = self.roles(self.word(at)).any(Roles::NUMBERED);
+        let known = self.roles(at).any(Roles::NUMBERED);
         self.is_content(at) && (known || at < 2 || self.tokens[at].capital)
     }
 }
@@ -326,7 +340,7 @@ mod tests {
 
     /// The quantities of the text's first claim.
     fn read(text: &str) -> Vec<Quantity> {
-        Claims::of(text).claims.first().map_or_else(Vec::new, |claim| claim.quantities.clone())
+        Claims::of(text).claim(0).map_or_else(Vec::new, |claim| claim.quantities.to_vec())
     }
 
     fn one(text: &str) -> Quantity {

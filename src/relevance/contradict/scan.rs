@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::dictionary::Known;
 use crate::relevance::fold;
 
 /// What a sign is.
@@ -31,6 +32,8 @@ pub(super) struct Token {
     pub capital: bool,
     /// Follows the sign before it without a space.
     pub glued: bool,
+    /// What is known of a word.
+    pub known: Known,
 }
 
 /// A text, cut.
@@ -40,6 +43,8 @@ pub(super) struct Scan {
     pub text: String,
     lower: String,
     pub tokens: Vec<Token>,
+    /// Where pieces of the folded text begin, there and in the text itself; none where the two are the same.
+    origins: Vec<(u32, u32)>,
 }
 
 /// Longest word that is compared whole, in bytes; longer ones are cut here.
@@ -52,13 +57,45 @@ impl Scan {
         if text.is_ascii() {
             scan.text.push_str(text);
         } else {
-            fold::fold(text, &mut scan.text);
+            scan.fold(text);
         }
+        scan.tokens.reserve(text.len() / 4);
+        scan.lower.reserve(text.len());
         let mut at = 0;
         while let Some(first) = scan.text[at..].chars().next() {
             at = scan.step(at, first);
         }
         scan
+    }
+
+    /// Folds a text piece by piece: each character with the marks behind it, so that what is folded is the same as if
+    /// the text were folded at once, and every piece knows where it comes from.
+    fn fold(&mut self, text: &str) {
+        let mut chars = text.char_indices().peekable();
+        while let Some((start, first)) = chars.next() {
+            while chars.next_if(|&(_, c)| joins_before(c)).is_some() {}
+            let end = chars.peek().map_or(text.len(), |&(at, _)| at);
+            self.origins.push((self.text.len() as u32, start as u32));
+            if first.is_ascii() && end == start + 1 {
+                self.text.push(first);
+            } else {
+                fold::fold(&text[start..end], &mut self.text);
+            }
+        }
+        self.origins.push((self.text.len() as u32, text.len() as u32));
+    }
+
+    /// Where a span of the folded text stands in the text itself.
+    pub fn origin(&self, span: &Range<u32>) -> Range<u32> {
+        if self.origins.is_empty() {
+            return span.clone();
+        }
+        let piece = |at: u32| self.origins.partition_point(|(folded, _)| *folded <= at).saturating_sub(1);
+        let origin = |piece: usize| self.origins.get(piece).map_or(0, |&(_, origin)| origin);
+        let start = origin(piece(span.start));
+        let last = piece(span.end.saturating_sub(1).max(span.start));
+        // What is folded to nothing stands before the next piece.
+        start..origin((last + 1).min(self.origins.len() - 1)).max(start)
     }
 
     /// A token's lower-case form.
@@ -86,6 +123,8 @@ impl Scan {
                 self.push(Sign::Word, at..next)
             }
             '.' if self.is_abbreviated(at) => next,
+            // The name of a macro: `println!`, vec![].
+            '!' if self.ends_at(at) && self.text[next..].starts_with(['`', '(', '[', '{']) => next,
             '.' | '!' | ';' | '。' | '！' | '；' | '|' => self.push(Sign::End, at..next),
             '?' | '？' => self.push(Sign::Question, at..next),
             ',' | ':' | '(' | ')' | '[' | ']' | '—' | '–' | '-' | '"' | '、' | '，' => {
@@ -212,13 +251,19 @@ impl Scan {
     fn push(&mut self, sign: Sign, span: Range<usize>) -> usize {
         let start = self.lower.len();
         let written = &self.text[span.clone()];
-        self.lower.extend(written.chars().filter(|&c| c != '\'').flat_map(char::to_lowercase));
+        if written.is_ascii() {
+            let bytes = written.bytes().filter(|&byte| byte != b'\'');
+            self.lower.extend(bytes.map(|byte| char::from(byte.to_ascii_lowercase())));
+        } else {
+            self.lower.extend(written.chars().filter(|&c| c != '\'').flat_map(char::to_lowercase));
+        }
         let capital = written.starts_with(char::is_uppercase);
         let glued = self.ends_at(span.start);
         let end = span.end;
         let range = |range: Range<usize>| range.start as u32..range.end as u32;
         let lower = range(start..self.lower.len());
-        self.tokens.push(Token { sign, lower, span: range(span), capital, glued });
+        let known = Known::default();
+        self.tokens.push(Token { sign, lower, span: range(span), capital, glued, known });
         end
     }
 }
@@ -231,6 +276,12 @@ fn bytes_are(bytes: &[u8], at: usize, wanted: &[u8]) -> bool {
     bytes.get(at..).is_some_and(|rest| rest.starts_with(wanted))
 }
 
+/// Whether a character may become one with those before it when it is folded.
+fn joins_before(c: char) -> bool {
+    // Vowels and finals of Hangul that is written letter by letter.
+    !c.is_ascii() && (is_mark(c) || matches!(c, '\u{1160}'..='\u{11FF}'))
+}
+
 fn is_mark(c: char) -> bool {
     unicode_normalization::char::is_combining_mark(c)
 }
@@ -240,4 +291,48 @@ fn sentence_point(word: &str) -> Option<usize> {
     let (before, after) = word.rsplit_once('.')?;
     let ends = before.len() > 2 && before.chars().all(char::is_lowercase);
     (ends && after.starts_with(char::is_uppercase) && after.len() > 1).then_some(before.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded_at_once(text: &str) -> String {
+        let mut folded = String::new();
+        fold::fold(text, &mut folded);
+        folded
+    }
+
+    #[test]
+    fn spans_lead_back_to_what_was_written() {
+        let text = "Die Größe von Café\u{301}s wächst, 市場は\u{feff} ﬁnal über 5\u{a0}%.";
+        let scan = Scan::of(text);
+        let written: Vec<&str> = scan
+            .tokens
+            .iter()
+            .map(|token| {
+                let span = scan.origin(&token.span);
+                &text[span.start as usize..span.end as usize]
+            })
+            .collect();
+        for word in ["Die", "Größe", "Café\u{301}s", "wächst", "über", "5", "%"] {
+            assert!(written.contains(&word), "{word}: {written:?}");
+        }
+        assert!(written.iter().any(|word| word.starts_with("ﬁnal")), "{written:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn folding_by_pieces_is_folding(text in "(?s).{0,60}", hangul in "[\u{1100}-\u{11ff}\u{ac00}-\u{ac40}]{0,12}",
+            marked in "[a-zäйи\u{300}-\u{310}\u{5b0}-\u{5b8}\u{9c7}\u{9be}\u{b92}\u{bd7} ]{0,20}") {
+            for text in [text, hangul, marked] {
+                let scan = Scan::of(&text);
+                assert_eq!(&scan.text, &folded_at_once(&text));
+                for token in &scan.tokens {
+                    let span = scan.origin(&token.span);
+                    assert!(text.get(span.start as usize..span.end as usize).is_some(), "{text:?} {span:?}");
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Words that make numbers: units of measure, currencies, multipliers, numerals, months and days, and words that
 //! make a number a bound.
 
-use super::grammar::Language;
+use super::grammar::{Language, Lexicon, Roles};
 
 /// What a number counts or measures. Only numbers of one measure can be held against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,47 @@ pub(super) enum Measure {
     Version,
     /// Part of a name: "node 3".
     Label,
+}
+
+impl Measure {
+    /// One bit for each, so that what can be held against each other shares one.
+    pub fn bit(self) -> u32 {
+        let number = match self {
+            Self::Count => 0,
+            Self::Percent => 1,
+            Self::Length => 2,
+            Self::Mass => 3,
+            Self::Duration => 4,
+            Self::Data => 5,
+            Self::Celsius => 6,
+            Self::Fahrenheit => 7,
+            Self::Area => 8,
+            Self::Volume => 9,
+            Self::Speed => 10,
+            Self::Power => 11,
+            Self::Energy => 12,
+            Self::Frequency => 13,
+            Self::Clock => 14,
+            Self::Date => 15,
+            Self::Version => 16,
+            Self::Label => 17,
+            Self::Money(currency) => 18 + u32::from(currency) % 8,
+        };
+        1 << number
+    }
+}
+
+/// Whether a quantity may begin with a word: most words need no further look.
+pub(super) fn begins_quantity(word: &str, language: Language, lexicon: &Lexicon) -> bool {
+    let is_version =
+        word.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    matches!(word, "half" | "a" | "one" | "two" | "three")
+        || is_version
+        || month(word).is_some()
+        || weekday(word).is_some()
+        || numeral(word, language).is_some()
+        // "a dozen"
+        || lexicon.roles(word, language).any(Roles::INDEFINITE)
 }
 
 /// The measure of a unit and how many base units it is, by the unit's folded lower-case word.
