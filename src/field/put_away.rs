@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::kept::Kept;
 use super::shelf::Sweep;
 use super::state::{AgentNo, Entity, Slot, UnitNo, World};
 use super::unit_ids::UnitIds;
@@ -87,11 +88,12 @@ impl World {
         self.note_sweep(units, epoch);
     }
 
-    /// A unit is asked for again.
-    pub(super) fn take_back(&mut self, no: UnitNo) {
+    /// A unit is asked for again; whether its texts have to be given to it before anybody looks.
+    pub(super) fn take_back(&mut self, no: UnitNo) -> bool {
         if self.archived.set(no, false) {
             self.archived_or_not(no, false);
         }
+        self.slot(no).is_shelved()
     }
 
     fn archived_or_not(&mut self, no: UnitNo, archived: bool) {
@@ -129,7 +131,7 @@ impl World {
                 self.purged += 1;
             }
             let slot = &mut self.units[*no as usize];
-            slot.unit = nothing();
+            slot.kept = Kept::Whole(nothing());
             slot.purged = true;
         }
         self.purges.push_back(Sweep { epoch, units: units.into() });
@@ -151,7 +153,7 @@ impl World {
         tasks.sort_unstable();
         tasks.dedup_by_key(|(task, _)| *task);
         for (_, no) in tasks {
-            if let Some(task) = self.slot(no).unit.intent.task_id.clone() {
+            if let Some(task) = self.task_of(self.slot(no)).cloned() {
                 self.mention(Entity::Task(task), epoch);
             }
         }

@@ -41,6 +41,7 @@ mod push;
 mod reads;
 mod restore;
 mod sessions;
+mod shelf;
 mod snapshot_check;
 mod snapshot_file;
 mod snapshot_keeper;

@@ -62,7 +62,8 @@ impl VectorKeeper {
                 return None;
             }
             if record.unit == slot.id {
-                if record.text == text_checksum(&document(slot)) {
+                // Whoever enters a unit holds it whole.
+                if document(slot).is_some_and(|doc| record.text == text_checksum(&doc)) {
                     return Some(record.vector);
                 }
                 // Another log's, or another text's: nothing from here on can be trusted.
@@ -138,7 +139,8 @@ impl VectorKeeper {
     fn take_late(&mut self, world: &World, record: Record, late: &mut Vec<(u32, Vector)>) {
         let slot = world.find(record.unit).map(|no| world.slot(no));
         if let Some((slot, place)) = slot.and_then(|slot| Some((slot, slot.place?)))
-            && record.text == text_checksum(&document(slot))
+            // One whose text is in the log alone is embedded again rather than read for this.
+            && document(slot).is_some_and(|doc| record.text == text_checksum(&doc))
         {
             late.push((place, record.vector));
         }

@@ -366,7 +366,8 @@ impl Pair {
         for number in (0..made).filter(|_| !preview) {
             let epoch = self.model.clock;
             let id = if number == 0 { format!("mem-{epoch}") } else { format!("mem-{epoch}.{number}") };
-            let score = self.stage.slot(&id).unit.confidence.as_ref().and_then(|confidence| confidence.score);
+            let score =
+                self.stage.slot(&id).said().confidence.as_ref().and_then(|confidence| confidence.score);
             self.model.synthesis(AGENTS.len(), id, (score.unwrap() * 100.0).round() as u8);
         }
     }
@@ -596,7 +597,7 @@ proptest! {
         let unit = stage.send("ada", "RECORD", with(finding(&content), json!({ "confidence": confidence })));
         let unit = unit.unit_id();
         prop_assert!(stage.rebuilt().world == stage.state.world);
-        prop_assert_eq!(stage.slot(&unit).unit.confidence.as_ref().unwrap().score, Some(score));
-        prop_assert_eq!(&*stage.slot(&unit).unit.content, content.as_str());
+        prop_assert_eq!(stage.slot(&unit).said().confidence.as_ref().unwrap().score, Some(score));
+        prop_assert_eq!(&*stage.slot(&unit).said().content, content.as_str());
     }
 }

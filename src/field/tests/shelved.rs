@@ -1,0 +1,1 @@
+//! Archived units whose texts are in the log alone.
