@@ -502,11 +502,19 @@ pub(super) fn stage_after(steps: &[Step]) -> Stage {
     pair.stage
 }
 
-/// The entries of a Field after random operations, as the log gives them back, and its state.
+/// The same where the texts of what is archived stay in memory.
+pub(super) fn keeping_stage_after(steps: &[Step]) -> Stage {
+    let mut pair = Pair::new();
+    pair.stage.keeps = true;
+    prelude().iter().chain(steps).for_each(|step| pair.take(step));
+    pair.stage
+}
+
+/// The entries of a Field after random operations, as the log gives them back, and its state, with all texts.
 pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
     let stage = stage_after(steps);
     let entries = stage.kept.values().map(|text| Entry::from_json(text).expect("what was kept can be read"));
-    (entries.collect(), stage.state)
+    (entries.collect(), State { world: stage.filled(), ..stage.state.clone() })
 }
 
 /// A Field after random operations that goes on.
