@@ -37,6 +37,8 @@ use crate::protocol::{Refusal, ScanCoverage, Timestamp, Unit, UnitId};
 const TICK: Duration = Duration::from_millis(500);
 /// Archived units whose texts are let go of between two turns of the actor: some tens of microseconds.
 const SHELVED_A_TURN: usize = 128;
+/// Where nothing else changes, a view is published after so many.
+const SHELVED_A_VIEW: usize = 8 * 1_024;
 
 /// Room in the queue, by bytes; given back when the message has been decided.
 pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
@@ -471,12 +473,11 @@ impl Actor {
             return;
         }
         self.shelved.extend(self.state.shelve(SHELVED_A_TURN, self.durable));
-        if self.state.world.last_epoch == self.durable {
+        let enough = self.shelved.len() >= SHELVED_A_VIEW || !self.has_to_shelve();
+        if enough && self.state.world.last_epoch == self.durable {
             // Nothing may come for a long time: what is published lets go, too.
             self.durable_world = self.state.world.clone();
-            if !self.state.shelving.is_due(self.durable) {
-                self.publish();
-            }
+            self.publish();
         }
     }
 

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use super::shelf::Shelf;
 use super::vector_file::{Record, text_checksum};
-use super::vector_keeper::VectorKeeper;
+use super::vector_keeper::{Late, VectorKeeper};
 use crate::field::{Slot, UnitNo, World, document, kind};
 use crate::limits::{EMBEDDED_TEXT_MAX_BYTES, EMBEDDINGS_PARKED_MAX};
 use crate::log::LogError;
@@ -115,6 +115,21 @@ impl SharedIndex {
         Cow::Owned(whole)
     }
 
+    /// Late vectors by their place; where a text has to be read first, they are those of that text.
+    fn proved(&self, world: &World, late: Late) -> Vec<(u32, Vector)> {
+        let Late { mut known, unproved } = late;
+        for some in unproved.chunks(BEHIND) {
+            let world = self.readable(world, some.iter().map(|(no, ..)| *no));
+            for (no, place, record) in some {
+                let doc = document(world.slot(*no));
+                if doc.is_some_and(|doc| text_checksum(&doc) == record.text) {
+                    known.push((*place, record.vector.clone()));
+                }
+            }
+        }
+        known
+    }
+
     /// Runs `read` with an index that knows at least the committed units of `world`, if not all their vectors.
     pub fn with<R>(&self, world: &World, read: impl FnOnce(&Index) -> R) -> R {
         self.catch_up(world);
@@ -179,6 +194,7 @@ impl SharedIndex {
     pub fn settle(&self, world: &World) {
         self.catch_up(world);
         let late = self.turn().keeper.finish(world);
+        let late = self.proved(world, late);
         self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
     }
 
@@ -311,12 +327,12 @@ impl SharedIndex {
         }
         let world = &*self.readable(world, numbers.iter().copied());
         let slots: Vec<&Slot> = numbers.iter().map(|no| world.slot(*no)).collect();
-        let mut late = Vec::new();
+        let mut late = Late::default();
         let mut kept: Vec<Option<Vector>> = match self.meaning {
             Meaning::Nothing => slots.iter().map(|_| None).collect(),
             _ => slots.iter().map(|slot| turn.keeper.take(world, slot, &mut late)).collect(),
         };
-        late.retain(|(place, vector)| {
+        late.known.retain(|(place, vector)| {
             let own = (*place as usize).checked_sub(start).and_then(|at| kept.get_mut(at));
             own.map(|own| *own = Some(vector.clone())).is_none()
         });
@@ -350,6 +366,7 @@ impl SharedIndex {
                 }
             }
         }
+        let late = self.proved(world, late);
         self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
         turn.keeper.keep(fresh.into_iter());
     }
