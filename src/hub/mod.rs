@@ -7,8 +7,8 @@
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
 //! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). The state is kept in another (`snapshot_file`,
 //! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. What the Field was at an earlier epoch is made
-//! for who asks (`past`). Where a model outside makes the embeddings
-//! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
+//! for who asks (`past`). Texts of archived units, which memory does not hold, are read from the log (`shelf`). Where a
+//! model outside makes the embeddings (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
 //!
 //! What is only looked at (`looks`) needs no operation.
