@@ -169,7 +169,7 @@ async fn whoever_listens_hears_of_each_of_many_archived_units_live_and_later() {
         let gone = |unit: &Value| {
             let unit = unit.as_str().unwrap().to_owned();
             let known = hub.hub.field(None).unwrap().view();
-            known.unit(&unit, None).is_none()
+            known.unit(&unit, None).expect("a log").is_none()
         };
         // A RECORD holds its unit itself.
         let rest: Vec<_> =

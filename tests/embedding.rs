@@ -171,7 +171,8 @@ async fn attune(hub: &Hub, id: &str, hint: &str) -> Value {
 }
 
 fn status(hub: &Hub, unit: &Value) -> String {
-    let shown = hub.field(None).unwrap().view().unit(unit.as_str().unwrap(), None).expect("a unit");
+    let shown =
+        hub.field(None).unwrap().view().unit(unit.as_str().unwrap(), None).expect("a log").expect("a unit");
     shown["status"].as_str().unwrap().to_owned()
 }
 

@@ -350,7 +350,7 @@ async fn shutdown_delivers_what_is_in_flight_and_says_1001() {
     assert_eq!(code, 1001);
     hub.drain().await;
     let filter = akashik_hub::hub::UnitFilter { limit: 1_000, ..Default::default() };
-    let units = hub.hub.field(None).unwrap().view().units(&filter, None);
+    let units = hub.hub.field(None).unwrap().view().units(&filter, None).expect("a log");
     assert_eq!(units["units"].as_array().unwrap().len(), replies, "what was recorded was answered");
     hub.stop().await;
 }

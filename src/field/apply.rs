@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::command::message_key;
 use super::event::{Entry, Event};
+use super::kept::Kept;
 use super::state::{AgentNo, AgentRecord, ConflictNo, Entity, Remembered, Slot, State, UnitNo, World};
 use crate::protocol::{
     Agent, AgentStatus, Ballot, Conflict, ConflictId, Mode, Relation, Resolution, SYSTEM, Unit, UnitId,
@@ -60,7 +61,9 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
             create_conflict(world, entry.epoch, conflict);
             for no in contested.iter().filter_map(|id| world.find(*id)).collect::<Vec<_>>() {
                 // What is in question is no longer put away, not even once that is settled.
-                world.take_back(no);
+                if world.take_back(no) {
+                    state.shelving.taken_back(no);
+                }
                 world.set_status(no, UnitStatus::Contested);
             }
         }
@@ -106,7 +109,11 @@ fn apply_event(state: &mut State, entry: &Entry, event: &Event) {
             }
         }
         Event::Unsubscribed { subscription_id } => world.unsubscribe(subscription_id),
-        Event::Archived { units, .. } => world.archive(&world.numbers_of(units), entry.epoch),
+        Event::Archived { units, .. } => {
+            let units = world.numbers_of(units);
+            world.archive(&units, entry.epoch);
+            state.shelving.archived(entry.epoch, units);
+        }
         Event::Purged { units, .. } => world.purge(&world.numbers_of(units), entry.epoch),
         Event::Voted { conflict_id, winner_id, .. } => {
             let ballot = Ballot { agent_id: Arc::clone(&entry.agent_id), winner_id: *winner_id };
@@ -164,7 +171,7 @@ fn record(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
     let task = unit.intent.task_id.as_ref().and_then(|task| world.enter_task(task));
     world.units.push_back(Slot {
         id: unit.id,
-        unit: Arc::clone(unit),
+        kept: Kept::Whole(Arc::clone(unit)),
         epoch: entry.epoch,
         author,
         chain: None,
@@ -211,7 +218,7 @@ fn commit(world: &mut World, entry: &Entry, unit: &Arc<Unit>, supersedes: &[Unit
     let drafted = world.slot(no).epoch;
     world.offstage.remove(&(drafted, no));
     let slot = &mut world.units[no as usize];
-    slot.unit = Arc::clone(unit);
+    slot.kept = Kept::Whole(Arc::clone(unit));
     slot.mode = unit.mode;
     slot.epoch = entry.epoch;
     world.set_status(no, UnitStatus::Active);
@@ -249,7 +256,7 @@ fn named_unit(relation: &Relation) -> Option<UnitId> {
 
 /// Notes the epoch for a unit and for its task; the entry that recorded it needs no note for the unit.
 fn mention_unit(world: &mut World, no: UnitNo, epoch: u64) {
-    let task = world.slot(no).unit.intent.task_id.clone();
+    let task = world.task_of(world.slot(no)).cloned();
     if let Some(task) = task {
         world.mention(Entity::Task(task), epoch);
     }

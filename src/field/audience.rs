@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::event::{Entry, Event};
+use super::kept::Wanting;
 use super::rules::excerpt;
-use super::state::{Slot, World};
+use super::state::{Slot, UnitNo, World};
 use crate::protocol::{
     Conflict, ConflictId, Cursor, EventName, EventSet, MemoryType, Mode, Resolution, Subscription, Unit,
     UnitId, UnitStatus,
@@ -120,11 +121,15 @@ pub fn announced(entry: &Entry) -> EventSet {
 /// conflict escalated, conflict resolved, contested, archived. `world` is any state that has applied the entry.
 ///
 /// The archived ones, of which there may be very many, are told apart: see [`archived`].
-pub fn notices(world: &World, entry: &Entry) -> Notices {
-    let mut teller = Teller { world, entry, told: Vec::new() };
+///
+/// # Errors
+/// The texts of some units that it tells of are in the log alone.
+pub fn notices(world: &World, entry: &Entry) -> Result<Notices, Wanting> {
+    let mut teller = Teller { world, entry, told: Vec::new(), wanting: Vec::new() };
     for event in &entry.events {
         teller.tell(event);
     }
+    Wanting::check(world, teller.wanting)?;
     let mut told = teller.told;
     // Stable: within a rank the order of the events stands.
     told.sort_by_key(|(rank, _)| *rank);
@@ -134,7 +139,7 @@ pub fn notices(world: &World, entry: &Entry) -> Notices {
         notice.cursor.index = index;
         Some(notice)
     };
-    Notices { told: (0..).zip(told).filter_map(place).collect(), places }
+    Ok(Notices { told: (0..).zip(told).filter_map(place).collect(), places })
 }
 
 /// The notices of an entry, but for those of archived units.
@@ -153,31 +158,38 @@ pub fn archived_places(entry: &Entry) -> u32 {
 
 /// Notices of some of the units that an entry archived, in the order in which its events name them; `places` is how many places come
 /// before the first of all.
-pub fn archived(world: &World, entry: &Entry, places: u32, some: Range<u32>) -> Vec<Notice> {
-    let mut told = Vec::new();
+///
+/// # Errors
+/// The texts of some of them are in the log alone.
+pub fn archived(world: &World, entry: &Entry, places: u32, some: Range<u32>) -> Result<Vec<Notice>, Wanting> {
+    let (mut told, mut wanting) = (Vec::new(), Vec::new());
     let mut before = 0;
     for event in &entry.events {
         let Event::Archived { units, status, reason } = event else { continue };
         let reason = excerpt(reason, SAID);
         let own = some.start.saturating_sub(before)..some.end.saturating_sub(before).min(event.width());
         for at in own {
-            let Some(slot) = world.find(units.as_slice()[at as usize]).map(|no| world.slot(no)) else {
-                continue;
-            };
+            let Some(no) = world.find(units.as_slice()[at as usize]) else { continue };
+            let slot = world.slot(no);
             if slot.mode != Mode::Committed {
                 continue;
             }
+            let Some(unit) = slot.whole() else {
+                wanting.push(no);
+                continue;
+            };
             told.push(Notice {
                 cursor: Cursor::new(entry.epoch, places + before + at),
                 event: EventName::MemoryArchived,
                 actor: Arc::clone(&entry.agent_id),
-                subject: Subject::Unit { unit: Arc::clone(&slot.unit), status: *status, epoch: slot.epoch },
+                subject: Subject::Unit { unit: Arc::clone(unit), status: *status, epoch: slot.epoch },
                 summary: format!("{} was archived: {reason}", slot.id),
             });
         }
         before += event.width();
     }
-    told
+    Wanting::check(world, wanting)?;
+    Ok(told)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,6 +209,8 @@ struct Teller<'a> {
     entry: &'a Entry,
     /// Nothing stands for a notice that cannot be given any more.
     told: Vec<(Rank, Option<Notice>)>,
+    /// Units whose texts are not there.
+    wanting: Vec<UnitNo>,
 }
 
 impl Teller<'_> {
@@ -308,12 +322,17 @@ impl Teller<'_> {
         status: UnitStatus,
         said: impl FnOnce(&Unit) -> String,
     ) {
-        let committed = |slot: &&Slot| slot.mode == Mode::Committed;
-        let Some(slot) = self.world.find(id).map(|no| self.world.slot(no)).filter(committed) else {
+        let committed = |slot: &Slot| slot.mode == Mode::Committed;
+        let known = self.world.find(id).map(|no| (no, self.world.slot(no)));
+        let Some((no, slot)) = known.filter(|(_, slot)| committed(slot)) else {
             self.told.push((rank, None));
             return;
         };
-        let (unit, epoch) = (Arc::clone(&slot.unit), slot.epoch);
+        let Some(unit) = slot.whole() else {
+            self.wanting.push(no);
+            return;
+        };
+        let (unit, epoch) = (Arc::clone(unit), slot.epoch);
         let summary = said(&unit);
         self.push(rank, event, Subject::Unit { unit, status, epoch }, summary);
     }

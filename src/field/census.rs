@@ -3,6 +3,7 @@
 use imbl::Vector;
 use serde_json::{Map, Value, json};
 
+use super::kept::Wanting;
 use super::policy::Policy;
 use super::presence::Whereabouts;
 use super::rules::{SAID, excerpt};
@@ -90,11 +91,19 @@ impl World {
     }
 
     /// `GET /v1/units/{id}`, if there is such a unit and `asker` may see it.
-    pub fn unit_shown(&self, id: &str, asker: Option<&str>, policy: &Policy) -> Option<Value> {
+    ///
+    /// # Errors
+    /// Its text is in the log alone.
+    pub fn unit_shown(
+        &self,
+        id: &str,
+        asker: Option<&str>,
+        policy: &Policy,
+    ) -> Result<Option<Value>, Wanting> {
         let asker = asker.and_then(|id| self.agent_no(id));
-        let no = self.find_visible(id, asker, policy)?;
+        let Some(no) = self.find_visible(id, asker, policy) else { return Ok(None) };
         let slot = self.slot(no);
-        let mut shown = self.unit_json(no);
+        let mut shown = self.unit_json(no)?;
         let inbound: Vec<_> = self
             .inbound_of(slot.id)
             .take(INBOUND_SHOWN_MAX)
@@ -114,15 +123,23 @@ impl World {
             .collect();
         shown["inbound_relations"] = json!(inbound);
         shown["conflicts"] = json!(conflicts);
-        Some(shown)
+        Ok(Some(shown))
     }
 
     /// `GET /v1/units`: a page in the order of commits or from the newest back, and where to go on (`null` at the end).
-    pub fn units_shown(&self, filter: &UnitFilter, asker: Option<&str>, policy: &Policy) -> Value {
+    ///
+    /// # Errors
+    /// The texts of some of the page are in the log alone: these.
+    pub fn units_shown(
+        &self,
+        filter: &UnitFilter,
+        asker: Option<&str>,
+        policy: &Policy,
+    ) -> Result<Value, Wanting> {
         let asker = asker.and_then(|id| self.agent_no(id));
         let in_order = self.in_order(filter);
         let cursor_of = |epoch: u64, no: UnitNo| Cursor::new(epoch, self.slot(no).id.number);
-        let mut units = Vec::new();
+        let mut page = Vec::new();
         let (mut bytes, mut last, mut cursor) = (0, None, None);
         for (epoch, no) in in_order {
             if !self.is_wanted(no, filter) {
@@ -135,16 +152,18 @@ impl World {
             if !within || !self.matches(slot, filter, asker, policy) {
                 continue;
             }
-            if units.len() >= filter.limit.max(1) || bytes > PAGE_MAX_BYTES {
+            if page.len() >= filter.limit.max(1) || bytes > PAGE_MAX_BYTES {
                 // There is more: go on after the last one of this page.
                 cursor = last;
                 break;
             }
-            bytes += slot.unit.text_bytes();
+            bytes += slot.text_bytes();
             last = Some(place);
-            units.push(self.unit_json(no));
+            page.push(no);
         }
-        json!({ "units": units, "cursor": cursor })
+        Wanting::check(self, page.iter().copied())?;
+        let units = page.into_iter().map(|no| self.unit_json(no)).collect::<Result<Vec<_>, _>>()?;
+        Ok(json!({ "units": units, "cursor": cursor }))
     }
 
     /// The units between the filter's places, give or take those of the places' own epochs, in the filter's order.
@@ -178,7 +197,6 @@ impl World {
     }
 
     fn matches(&self, slot: &Slot, filter: &UnitFilter, asker: Option<AgentNo>, policy: &Policy) -> bool {
-        let unit = &slot.unit;
         let same = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
@@ -186,18 +204,19 @@ impl World {
             && may_see(slot, asker, policy)
             && filter.status.map_or(slot.status != UnitStatus::Draft, |status| slot.status == status)
             && filter.kind.is_none_or(|kind| slot.kind == kind)
-            && same(&filter.agent, Some(&unit.source.agent_id))
-            && same(&filter.task, unit.intent.task_id.as_deref())
-            && same(&filter.session, unit.source.session_id.as_deref())
+            && same(&filter.agent, Some(self.author_of(slot)))
+            && same(&filter.task, self.task_of(slot).map(AsRef::as_ref))
+            && same(&filter.session, slot.session().map(AsRef::as_ref))
     }
 }
 
 impl World {
-    fn unit_json(&self, no: UnitNo) -> Value {
+    fn unit_json(&self, no: UnitNo) -> Result<Value, Wanting> {
         let slot = self.slot(no);
-        let mut shown = json!(ShownUnit::new(&slot.unit, slot.status, slot.epoch));
+        let unit = slot.whole().ok_or_else(|| Wanting(vec![no]))?;
+        let mut shown = json!(ShownUnit::new(unit, slot.status, slot.epoch));
         shown["archived"] = json!(self.is_archived(no));
-        shown
+        Ok(shown)
     }
 
     /// Whether a conflict is still told of: not once one of its units is purged.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::policy::Policy;
 use super::rules::Plan;
 use super::suspicion::Suspected;
-use crate::protocol::{Envelope, Operation, Refusal, Request, SubscribeRequest, Timestamp, Wish};
+use crate::protocol::{Envelope, Operation, Refusal, Request, SubscribeRequest, Timestamp, Unit, Wish};
 
 /// What became of a message's text at an embedding model outside of the hub, asked before the message is decided.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,6 +49,8 @@ pub struct Message {
     pub plan: Option<Arc<Plan>>,
     /// What was noticed in its text.
     pub suspected: Suspected,
+    /// Units of which a rule needs the texts and memory does not hold them, as the log tells them.
+    pub recalled: Vec<Arc<Unit>>,
 }
 
 impl Message {
@@ -84,6 +86,7 @@ impl Message {
             embedded: Embedded::Unasked,
             plan: None,
             suspected: Suspected::Unasked,
+            recalled: Vec::new(),
         }
     }
 }

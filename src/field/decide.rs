@@ -8,15 +8,16 @@ use serde_json::value::RawValue;
 
 use super::command::{Command, Embedded, Message};
 use super::event::{Entry, Event};
+use super::kept::Wanting;
 use super::policy::Policy;
 use super::rules::compact::Outcome;
 use super::rules::{self, Preparation};
-use super::state::{AgentNo, State};
+use super::state::{AgentNo, State, UnitNo};
 use super::suspicion::Finding;
 use crate::limits::EPOCH_CEILING;
 use crate::protocol::{
     AgentStatus, AttuneRequest, DetectRequest, ErrorCode, Operation, Refusal, ReplayRequest, Request, SYSTEM,
-    ScanCoverage, SubscribeRequest, Timestamp, UnitId, epoch_overflow, unsupported,
+    ScanCoverage, SubscribeRequest, Timestamp, Unit, UnitId, epoch_overflow, unsupported,
 };
 
 /// What a message comes to.
@@ -33,6 +34,8 @@ pub enum Verdict {
     Read(Read),
     /// It is a COMPACT whose plan is to be worked out from a view of the world taken now; decide it again with that.
     Prepare(Preparation),
+    /// It needs the texts of units that are in the log alone: decide it again with these ([`Message::recalled`]).
+    Fetch(Wanting),
     /// No, and nothing is changed.
     Refuse(Refusal),
 }
@@ -80,6 +83,33 @@ pub(super) struct Ground<'a> {
     pub message: &'a Message,
 }
 
+impl<'a> Ground<'a> {
+    /// A unit that is held whole, or that the message brings along.
+    pub fn whole(&self, no: UnitNo) -> Option<&'a Unit> {
+        let slot = self.state.world.slot(no);
+        let recalled = || self.message.recalled.iter().find(|unit| unit.id == slot.id);
+        slot.whole().or_else(|| recalled().filter(|_| !slot.purged)).map(|unit| &**unit)
+    }
+}
+
+/// Why a rule does not come to a change.
+pub(super) enum Halt {
+    No(Refusal),
+    Wanting(Wanting),
+}
+
+impl From<Refusal> for Halt {
+    fn from(refusal: Refusal) -> Self {
+        Self::No(refusal)
+    }
+}
+
+impl From<Wanting> for Halt {
+    fn from(wanting: Wanting) -> Self {
+        Self::Wanting(wanting)
+    }
+}
+
 /// What a rule that changes the Field comes to.
 pub(super) struct Change {
     pub events: Vec<Event>,
@@ -121,13 +151,14 @@ pub fn decide(state: &State, policy: &Policy, command: &Command) -> Verdict {
         let connected = command.connection.is_some();
         Ok(Ground { state, policy, epoch, at: command.at, agent, connected, message })
     });
-    match stamped.and_then(|ground| by_operation(&ground, command)) {
+    match stamped.map_err(Halt::from).and_then(|ground| by_operation(&ground, command)) {
         Ok(verdict) => verdict,
-        Err(refusal) => Verdict::Refuse(refusal),
+        Err(Halt::No(refusal)) => Verdict::Refuse(refusal),
+        Err(Halt::Wanting(wanting)) => Verdict::Fetch(wanting),
     }
 }
 
-fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Refusal> {
+fn by_operation(ground: &Ground<'_>, command: &Command) -> Result<Verdict, Halt> {
     let asker = ground.agent.unwrap_or_default();
     let session_id = || ground.message.session_id.clone();
     let embedded = || ground.message.embedded.clone();

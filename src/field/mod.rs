@@ -9,6 +9,7 @@
 //! - [`Entry`], [`Event`]: what happened, as the log keeps it;
 //! - [`State`] and its [`World`]: persistent collections, so that a view of the world is a cheap clone;
 //! - `shelf`, `put_away`: which units are archived or purged, and how they come to be; `unit_ids`: many of them in one event;
+//! - [`Kept`]: what memory holds of a unit, and how the texts of archived ones leave it;
 //! - `visibility`: the one predicate of who may see which unit;
 //! - [`decide`]: the order of the rules; `rules/`: one file per operation; [`apply`];
 //! - `audience`: what an entry gives notice of, and who hears of it;
@@ -21,6 +22,7 @@ mod census;
 mod command;
 mod decide;
 mod event;
+mod kept;
 mod policy;
 mod presence;
 mod put_away;
@@ -42,11 +44,13 @@ pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};
 pub use decide::{Query, Read, Verdict, audit, connect, decide, detected, enriched, overdue};
 pub use event::{Entry, Event, log_lines};
+pub use kept::{Kept, Stub, Wanting};
 pub use policy::{Audit, Policy};
 pub use presence::{Presence, Whereabouts};
 pub use rules::{
-    Chronicle, Plan, Planned, Preparation, Selection, Stated, Statement, Writes, compose, detect, document,
-    document_of, grouped, kind, replay, select, show, stands, subscriptions, suspicions, target, writes,
+    Chronicle, Plan, Planned, Preparation, Selection, Stated, Statement, Unshown, Writes, compose, detect,
+    document, document_of, grouped, kind, replay, select, show, stands, subscriptions, suspicions, target,
+    writes,
 };
 pub use snapshot::{Assembly, Part, Piece, Snapshot, read_part, snapshot_format};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::kept::Kept;
 use super::shelf::Sweep;
 use super::state::{AgentNo, Entity, Slot, UnitNo, World};
 use super::unit_ids::UnitIds;
@@ -99,18 +100,18 @@ impl World {
         self.note_sweep(units, epoch);
     }
 
-    /// A unit is asked for again.
-    pub(super) fn take_back(&mut self, no: UnitNo) {
-        if !self.archived.set(no, false) {
-            return;
-        }
+    /// A unit is asked for again; whether its texts have to be given to it before anybody looks.
+    pub(super) fn take_back(&mut self, no: UnitNo) -> bool {
         let Slot { author, status, place, .. } = *self.slot(no);
-        if status.is_live() {
-            self.count_archived_live(author, false);
+        if self.archived.set(no, false) {
+            if status.is_live() {
+                self.count_archived_live(author, false);
+            }
+            if let Some(place) = place {
+                self.cold.count(place, false);
+            }
         }
-        if let Some(place) = place {
-            self.cold.count(place, false);
-        }
+        self.slot(no).is_shelved()
     }
 
     pub(super) fn count_archived_live(&mut self, author: AgentNo, one_more: bool) {
@@ -138,7 +139,7 @@ impl World {
                 self.purged += 1;
             }
             let slot = &mut self.units[*no as usize];
-            slot.unit = nothing();
+            slot.kept = Kept::Whole(nothing());
             slot.purged = true;
         }
         self.purges.push_back(Sweep { epoch, units: units.into() });
@@ -163,7 +164,7 @@ impl World {
         tasks.sort_unstable();
         tasks.dedup_by_key(|(task, _)| *task);
         for (_, no) in tasks {
-            if let Some(task) = self.slot(no).unit.intent.task_id.clone() {
+            if let Some(task) = self.task_of(self.slot(no)).cloned() {
                 self.mention(Entity::Task(task), epoch);
             }
         }

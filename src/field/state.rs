@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use imbl::{HashMap as SharedMap, OrdMap, OrdSet, Vector};
 
+use super::kept::{Kept, Shelving};
 use super::presence::Presence;
 use super::shelf::{Coldness, Marks, Sweep};
 use crate::limits;
 use crate::protocol::{
-    Agent, Conflict, ConflictId, MemoryType, Mode, RelationType, Subscription, Unit, UnitId, UnitStatus,
+    Agent, Conflict, ConflictId, MemoryType, Mode, RelationType, Subscription, UnitId, UnitStatus,
 };
 
 /// A unit's place in the order in which units came to be, drafts included.
@@ -47,14 +48,15 @@ pub struct Chain {
 pub struct Slot {
     /// Its id, here too so that looking one up touches no unit.
     pub id: UnitId,
-    /// The unit itself.
-    pub unit: Arc<Unit>,
+    /// The unit itself, or what is left of it in memory.
+    pub kept: Kept,
     /// Epoch of its commit; for a draft, of its RECORD.
     pub epoch: u64,
     /// Who wrote it.
     pub author: AgentNo,
-    /// The chain of supersession that it belongs to, once it replaced something or was replaced.
-    pub chain: Option<ChainNo>,
+    /// The chain of supersession that it belongs to, once it replaced something or was replaced: its number from 1, so
+    /// that a slot is one line of the processor's cache.
+    pub chain: Option<NonZeroU32>,
     /// Its place in the timeline, once it is committed.
     pub place: Option<u32>,
     /// The task that it serves, here too so that judging a million units touches none of them.
@@ -69,6 +71,9 @@ pub struct Slot {
     /// whole. What else stands here is as it last was, but for the unit, which says nothing.
     pub purged: bool,
 }
+
+// A million of them are looked through for one ATTUNE.
+const _: () = assert!(size_of::<Slot>() == 64);
 
 /// An agent as the Field knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +201,12 @@ impl World {
 
     /// The unit that now stands for this one: itself, or the end of its chain of supersession.
     pub fn latest(&self, no: UnitNo) -> UnitNo {
-        self.slot(no).chain.map_or(no, |chain| self.chains[self.whole(chain) as usize].latest)
+        self.chain_of(no).map_or(no, |chain| self.chains[self.whole(chain) as usize].latest)
+    }
+
+    /// The chain that a unit belongs to, as it was when the unit joined it.
+    fn chain_of(&self, no: UnitNo) -> Option<ChainNo> {
+        self.slot(no).chain.map(|number| number.get() - 1)
     }
 
     /// The chain that a chain is now part of, itself where it stands alone.
@@ -211,7 +221,7 @@ impl World {
     pub(super) fn chain_up(&mut self, successor: UnitNo, replaced: &[UnitNo]) {
         let members = || replaced.iter().copied().chain([successor]);
         let mut wholes: Vec<ChainNo> =
-            members().filter_map(|no| self.slot(no).chain).map(|chain| self.whole(chain)).collect();
+            members().filter_map(|no| self.chain_of(no)).map(|chain| self.whole(chain)).collect();
         wholes.sort_unstable();
         wholes.dedup();
         let largest = wholes.iter().copied().max_by_key(|chain| self.chains[*chain as usize].length);
@@ -225,8 +235,8 @@ impl World {
             self.chains[part as usize].part_of = Some(whole);
         }
         for no in members().collect::<Vec<_>>() {
-            if self.slot(no).chain.is_none() {
-                self.units[no as usize].chain = Some(whole);
+            if self.chain_of(no).is_none() {
+                self.units[no as usize].chain = NonZeroU32::new(whole + 1);
                 length += 1;
             }
         }
@@ -292,7 +302,7 @@ impl World {
         self.inbound.get(&id).into_iter().flat_map(|of| of.iter().rev()).filter_map(|&(source, at)| {
             let slot = self.slot(source);
             // A purged source says nothing any more.
-            let relation = slot.unit.relations.get(at as usize)?;
+            let relation = slot.relations().get(at as usize)?;
             Some((relation.kind, relation.description.as_deref(), slot))
         })
     }
@@ -538,6 +548,8 @@ pub struct State {
     pub ledger: Ledger,
     /// Which agents hold connections; not in the log.
     pub presence: Presence,
+    /// Whose texts are to leave memory.
+    pub shelving: Shelving,
 }
 
 impl AgentRecord {

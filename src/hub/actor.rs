@@ -22,19 +22,23 @@ use super::restore::Restored;
 use super::snapshot_keeper::SnapshotKeeper;
 use super::view::{Frame, View};
 use super::waiting::{
-    Computation, Queue, Then, Waiting, overloaded_refusal, storage_refusal, unreadable_refusal,
+    Computation, Fetching, Queue, Then, Waiting, overloaded_refusal, storage_refusal, unreadable_refusal,
 };
 use super::writer::{Done, Job};
 use crate::field::{
-    AgentNo, Command, Entry, Finding, Message, Preparation, Query, Read, Snapshot, State, Verdict, World,
-    apply, audit, connect, decide, detected, enriched, overdue,
+    AgentNo, Command, Entry, Finding, Message, Preparation, Query, Read, Snapshot, State, Verdict, Wanting,
+    World, apply, audit, connect, decide, detected, enriched, overdue,
 };
 use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
-use crate::protocol::{Refusal, ScanCoverage, Timestamp, UnitId};
+use crate::protocol::{Refusal, ScanCoverage, Timestamp, Unit, UnitId};
 
 /// How often the actor looks at what only time changes: agents overdue, space on the disk.
 const TICK: Duration = Duration::from_millis(500);
+/// Archived units whose texts are let go of between two turns of the actor: some tens of microseconds.
+const SHELVED_A_TURN: usize = 128;
+/// Where nothing else changes, a view is published after so many.
+const SHELVED_A_VIEW: usize = 8 * 1_024;
 
 /// Room in the queue, by bytes; given back when the message has been decided.
 pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
@@ -144,6 +148,8 @@ pub(super) struct Actor {
     /// While the log is full: whether to ask for space next, or for epochs.
     probe_next: bool,
     stopping: Option<oneshot::Sender<()>>,
+    /// Units whose texts have left the state, not let go of yet.
+    shelved: Vec<Arc<Unit>>,
 }
 
 impl Actor {
@@ -163,6 +169,7 @@ impl Actor {
             shown: state.clock,
             probe_next: false,
             stopping: None,
+            shelved: Vec::new(),
             state,
             parts,
         }
@@ -194,9 +201,12 @@ impl Actor {
                         self.take(call);
                     }
                 }
+                // Nobody asks for anything: the next texts.
+                () = tokio::task::yield_now(), if self.has_to_shelve() => {}
             }
             self.release_ready();
             self.tell();
+            self.shelve();
         }
         self.release_log().await;
     }
@@ -208,6 +218,10 @@ impl Actor {
             && self.gathered.len() < BATCH_ENTRIES_MAX
             && self.gathered_bytes < ACTOR_QUEUE_MAX_BYTES
             && self.waiting.len() < 4 * BATCH_ENTRIES_MAX
+    }
+
+    fn has_to_shelve(&self) -> bool {
+        matches!(self.mode, Mode::Open) && self.state.shelving.is_due(self.durable)
     }
 
     fn is_finished(&self) -> bool {
@@ -287,9 +301,14 @@ impl Actor {
                 Some(begun) => return self.prepare(preparation, command, to, begun),
                 None => Verdict::Refuse(overloaded_refusal()),
             },
+            Verdict::Fetch(wanting) => match self.parts.reads.begin() {
+                Some(begun) => return self.fetch(wanting, command, to, begun),
+                None => Verdict::Refuse(overloaded_refusal()),
+            },
             verdict => verdict,
         };
         let (shows, then) = self.carry_out(verdict, command.message.bytes, connection);
+        self.give_back(&command.message.recalled);
         let refusal = match &then {
             Then::Answer(answer) => answer.outcome.as_ref().err(),
             _ => None,
@@ -318,6 +337,17 @@ impl Actor {
         let entry = self.state.world.last_epoch;
         let then = Then::Prepare(Box::new(planning));
         self.waiting.push(Waiting { entry, shows: self.shown, to, then });
+    }
+
+    /// Has texts read that a message's rule wants; it comes back with them.
+    fn fetch(&mut self, wanting: Wanting, command: Command, to: oneshot::Sender<Answer>, begun: Begun) {
+        self.note_life(&command);
+        let Command { connection, message, .. } = command;
+        let world = self.state.world.clone();
+        let fetching =
+            Fetching { wanting, message: Box::new(message), connection, world, shows: self.shown, begun };
+        let entry = self.state.world.last_epoch;
+        self.waiting.push(Waiting { entry, shows: self.shown, to, then: Then::Fetch(Box::new(fetching)) });
     }
 
     /// Notes what an ATTUNE showed; its answer leaves once that is durable. Where nothing can be written, reads
@@ -416,12 +446,38 @@ impl Actor {
                 None => overloaded_refusal(),
             },
             Verdict::Refuse(refusal) => refusal,
-            // They are planned before.
-            Verdict::Prepare(_) => overloaded_refusal(),
+            // They are planned, or given their texts, before.
+            Verdict::Prepare(_) | Verdict::Fetch(_) => overloaded_refusal(),
         };
         // A refusal takes no epoch; what it shows of the clock is settled when it leaves.
         let epoch = self.shown;
         (epoch, Then::Answer(Answer { epoch, outcome: Err(refusal) }))
+    }
+
+    /// What is archived no more is held whole, before anybody looks.
+    fn give_back(&mut self, recalled: &[Arc<Unit>]) {
+        for no in self.state.shelving.take_back() {
+            let id = self.state.world.slot(no).id;
+            let unit = recalled.iter().find(|unit| unit.id == id);
+            if !unit.is_some_and(|unit| self.state.world.give(no, Arc::clone(unit))) {
+                tracing::error!(field = %self.parts.frame.name, %id, "an archived unit came back without its text");
+            }
+        }
+    }
+
+    /// Lets go of some texts of archived units, which the log holds. Whoever drops the last hold on one has work, so they
+    /// are held until no view of ours does, and let go of elsewhere.
+    fn shelve(&mut self) {
+        if !self.has_to_shelve() {
+            return;
+        }
+        self.shelved.extend(self.state.shelve(SHELVED_A_TURN, self.durable));
+        let enough = self.shelved.len() >= SHELVED_A_VIEW || !self.has_to_shelve();
+        if enough && self.state.world.last_epoch == self.durable {
+            // Nothing may come for a long time: what is published lets go, too.
+            self.durable_world = self.state.world.clone();
+            self.publish();
+        }
     }
 
     /// The sender lives; and if it came over a connection, it holds one.
@@ -619,9 +675,11 @@ impl Actor {
         let whereabouts = self.state.presence.all();
         let view = self.parts.frame.view(&self.durable_world, whereabouts, self.shown);
         let before = self.parts.published.view.swap(view);
-        if before.world().purges.len() != self.durable_world.purges.len() {
-            // Nobody else may hold the units that were purged: letting go of a hundred thousand takes its time.
-            self.parts.reads.let_go(before);
+        let shelved = std::mem::take(&mut self.shelved);
+        if before.world().purges.len() != self.durable_world.purges.len() || !shelved.is_empty() {
+            // Nobody else may hold the units that were purged, or the texts that are in the log now: letting go of a hundred
+            // thousand takes its time.
+            self.parts.reads.let_go((before, shelved));
         }
         // A signal that is already there will do.
         let _ = self.parts.indexer.try_send(());

@@ -95,7 +95,7 @@ fn told(content: &str, intent: &Intent) -> String {
 
 fn committed(request: &CommitRequest, world: &World) -> Option<String> {
     let no = request.memory_unit_id.parse().ok().and_then(|id| world.find(id))?;
-    Some(embedded_text(&document(world.slot(no))))
+    Some(embedded_text(&document(world.slot(no))?))
 }
 
 /// Without a hint the need is role and interests, those of the scope before those that were registered.

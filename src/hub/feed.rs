@@ -18,6 +18,7 @@ use super::bells::Bells;
 use super::profiles::Profiles;
 use super::reads::Reads;
 use super::told::Committed;
+use super::view::View;
 use crate::field::{Entry, Subject, World};
 use crate::limits;
 use crate::log::LogError;
@@ -154,6 +155,11 @@ impl Feed {
         self.published.view.load().world().clone()
     }
 
+    /// The same with the way to what memory does not hold of it.
+    pub fn view(&self) -> Arc<View> {
+        self.published.view.load_full()
+    }
+
     /// How many purges the newest durable state knows of.
     pub fn purges(&self) -> usize {
         self.published.view.load().world().purges.len()
@@ -170,7 +176,7 @@ impl Feed {
             let on_its_way = self.published.view.load().world().last_epoch == clock && self.head() < clock;
             return Cursor::new(clock, if on_its_way { u32::MAX } else { 0 });
         };
-        Cursor::new(last.epoch(), last.last_index(|| self.world()))
+        Cursor::new(last.epoch(), last.last_index(|| self.view()))
     }
 
     /// Adds operations that have become durable and whose replies are on their way. `head` is the log's last epoch;
@@ -356,7 +362,7 @@ impl Feed {
         if !operation.announced.contains(EventName::ConflictResolved) {
             return;
         }
-        for told in operation.told(0, || self.world()).iter() {
+        for told in operation.told(0, || self.view()).iter() {
             if let (EventName::ConflictResolved, Subject::Conflict { authors, .. }) =
                 (told.notice.event, &told.notice.subject)
             {

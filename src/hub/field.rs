@@ -29,6 +29,7 @@ use super::reads::Reads;
 use super::restore::restore;
 use super::scribe::Scribe;
 use super::sessions::ConnectionId;
+use super::shelf::Shelf;
 use super::snapshot_keeper::SnapshotKeeper;
 use super::vector_file;
 use super::vector_keeper::{Identify, VectorKeeper};
@@ -143,8 +144,11 @@ impl Field {
             None => VectorKeeper::none(),
         };
         let past = Past::new(directory.clone(), meaning, Arc::clone(&indexers));
-        let index = Arc::new(SharedIndex::new(meaning, indexers, keeper));
-        let frame = Frame { name: name.into(), policy: Arc::new(policy), index };
+        // A connection of its own: what it reads behind may take long.
+        let own = Shelf::new(log.reader().map_err(failed)?);
+        let index = Arc::new(SharedIndex::new(meaning, indexers, keeper).reading(own));
+        let shelf = Arc::new(Shelf::new(log.reader().map_err(failed)?));
+        let frame = Frame { name: name.into(), policy: Arc::new(policy), index, shelf };
         let published = Arc::new(Published {
             view: ArcSwap::new(frame.view(&World::default(), Vector::new(), 0)),
             clock: AtomicU64::new(0),

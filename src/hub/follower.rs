@@ -261,11 +261,11 @@ impl Follower {
         // Whoever has come far into it need not look at what was before.
         let begins = || {
             let within = place.epoch == operation.epoch();
-            if within { operation.page_after(place.index, || feed.world()) } else { 0 }
+            if within { operation.page_after(place.index, || feed.view()) } else { 0 }
         };
         let number = *taken.page.get_or_insert_with(begins);
-        let Some(page) = operation.page(number, purges, || feed.world()) else {
-            let last = operation.last_index(|| feed.world());
+        let Some(page) = operation.page(number, purges, || feed.view()) else {
+            let last = operation.last_index(|| feed.view());
             taken.next_operation();
             self.passed = operation.epoch();
             self.pass(Cursor::new(operation.epoch(), last));

@@ -9,6 +9,7 @@
 //! log where it has them (`vector_keeper`). A few units without one are embedded at once, so that whoever recorded one
 //! finds it by its meaning; many are entered with their words alone and embedded behind (`embed_missing`).
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
@@ -16,10 +17,12 @@ use std::thread;
 
 use rayon::prelude::*;
 
+use super::shelf::Shelf;
 use super::vector_file::{Record, text_checksum};
-use super::vector_keeper::VectorKeeper;
+use super::vector_keeper::{Late, VectorKeeper};
 use crate::field::{Slot, UnitNo, World, document, kind};
 use crate::limits::{EMBEDDED_TEXT_MAX_BYTES, EMBEDDINGS_PARKED_MAX};
+use crate::log::LogError;
 use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector, WordDirections};
 
 /// Bytes of text followed in one turn when few units are missing.
@@ -52,6 +55,8 @@ pub(super) struct SharedIndex {
     parked: Mutex<Parked>,
     /// How many purges of the world were followed.
     forgotten: AtomicUsize,
+    /// Where texts are that memory does not hold, if anywhere.
+    shelf: Option<Shelf>,
 }
 
 /// What whoever's turn it is works with.
@@ -85,7 +90,44 @@ impl SharedIndex {
             whole: AtomicBool::new(false),
             parked: Mutex::default(),
             forgotten: AtomicUsize::new(0),
+            shelf: None,
         }
+    }
+
+    /// The same, reading texts that memory does not hold from this log.
+    pub fn reading(mut self, shelf: Shelf) -> Self {
+        self.shelf = Some(shelf);
+        self
+    }
+
+    /// The world with these units held whole: itself where they are.
+    fn readable<'w>(&self, world: &'w World, units: impl Iterator<Item = UnitNo>) -> Cow<'w, World> {
+        let shelved: Vec<UnitNo> = units.filter(|no| world.slot(*no).is_shelved()).collect();
+        if shelved.is_empty() {
+            return Cow::Borrowed(world);
+        }
+        let mut whole = world.clone();
+        let given =
+            self.shelf.as_ref().ok_or(LogError::Broken).and_then(|shelf| shelf.give(&mut whole, &shelved));
+        if let Err(error) = given {
+            tracing::error!(%error, "texts of archived units cannot be read; their words find them only after a new start");
+        }
+        Cow::Owned(whole)
+    }
+
+    /// Late vectors by their place; where a text has to be read first, they are those of that text.
+    fn proved(&self, world: &World, late: Late) -> Vec<(u32, Vector)> {
+        let Late { mut known, unproved } = late;
+        for some in unproved.chunks(BEHIND) {
+            let world = self.readable(world, some.iter().map(|(no, ..)| *no));
+            for (no, place, record) in some {
+                let doc = document(world.slot(*no));
+                if doc.is_some_and(|doc| text_checksum(&doc) == record.text) {
+                    known.push((*place, record.vector.clone()));
+                }
+            }
+        }
+        known
     }
 
     /// Runs `read` with an index that knows at least the committed units of `world`, if not all their vectors.
@@ -152,6 +194,7 @@ impl SharedIndex {
     pub fn settle(&self, world: &World) {
         self.catch_up(world);
         let late = self.turn().keeper.finish(world);
+        let late = self.proved(world, late);
         self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
     }
 
@@ -161,14 +204,17 @@ impl SharedIndex {
             return false;
         }
         let places = self.missing_places(BEHIND);
+        let numbers =
+            places.iter().filter_map(|place| world.timeline.get(*place as usize)).map(|(_, no)| *no);
+        let world = &*self.readable(world, numbers);
         let of = |place: &u32| world.timeline.get(*place as usize).map(|(_, no)| world.slot(*no));
         let known: Vec<(u32, &Slot)> =
             places.iter().filter_map(|place| of(place).map(|slot| (*place, slot))).collect();
         let embed = |(place, slot): &(u32, &Slot)| {
             let mut reader = self.crew_member();
-            (*place, record(slot, reader.embed(&document(slot))))
+            Some((*place, record(slot, reader.embed(&document(slot)?))?))
         };
-        let made: Vec<(u32, Record)> = self.pool.install(|| known.par_iter().map(embed).collect());
+        let made: Vec<(u32, Record)> = self.pool.install(|| known.par_iter().filter_map(embed).collect());
         self.supply(made);
         !places.is_empty()
     }
@@ -193,7 +239,7 @@ impl SharedIndex {
     }
 
     fn parked(&self, slot: &Slot) -> Option<Vector> {
-        let key = text_key(&embedded_text(&document(slot)));
+        let key = text_key(&embedded_text(&document(slot)?));
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).vectors.get(&key).cloned()
     }
 
@@ -203,10 +249,11 @@ impl SharedIndex {
         let (known, unknown): (Vec<u32>, Vec<u32>) =
             places.into_iter().partition(|place| (*place as usize) < world.timeline.len());
         self.give_back(unknown.into_iter());
+        let world = &*self.readable(world, known.iter().map(|place| world.timeline[*place as usize].1));
         let text = |place: u32| {
             let slot = world.slot(world.timeline[place as usize].1);
             // Of what is purged there is nothing to be asked.
-            (!slot.purged).then(|| (place, embedded_text(&document(slot))))
+            document(slot).filter(|_| !slot.purged).map(|doc| (place, embedded_text(&doc)))
         };
         known.into_iter().filter_map(text).collect()
     }
@@ -237,9 +284,12 @@ impl SharedIndex {
 
     /// Takes in vectors that were made behind.
     pub fn fill(&self, world: &World, made: Vec<(u32, Vector)>) {
+        let numbers =
+            made.iter().filter_map(|(place, _)| world.timeline.get(*place as usize)).map(|(_, no)| *no);
+        let world = &*self.readable(world, numbers);
         let named = |(place, vector): (u32, Vector)| {
             let slot = world.slot(world.timeline.get(place as usize)?.1);
-            (!slot.purged).then(|| (place, record(slot, vector)))
+            if slot.purged { None } else { record(slot, vector).map(|record| (place, record)) }
         };
         self.supply(made.into_iter().filter_map(named).collect());
     }
@@ -267,21 +317,22 @@ impl SharedIndex {
     fn step(&self, world: &World, start: usize, turn: &mut Follower) {
         let few = world.timeline.len() - start <= EMBEDDED_AT_ONCE;
         let mut room = if few { STEP_BYTES } else { LONG_STEP_BYTES };
-        let mut slots: Vec<&Slot> = Vec::new();
+        let mut numbers: Vec<UnitNo> = Vec::new();
         for (_, no) in &world.timeline.skip(start) {
-            let slot = world.slot(*no);
-            slots.push(slot);
-            match room.checked_sub(slot.unit.text_bytes()) {
+            numbers.push(*no);
+            match room.checked_sub(world.slot(*no).text_bytes()) {
                 Some(left) => room = left,
                 None => break,
             }
         }
-        let mut late = Vec::new();
+        let world = &*self.readable(world, numbers.iter().copied());
+        let slots: Vec<&Slot> = numbers.iter().map(|no| world.slot(*no)).collect();
+        let mut late = Late::default();
         let mut kept: Vec<Option<Vector>> = match self.meaning {
             Meaning::Nothing => slots.iter().map(|_| None).collect(),
             _ => slots.iter().map(|slot| turn.keeper.take(world, slot, &mut late)).collect(),
         };
-        late.retain(|(place, vector)| {
+        late.known.retain(|(place, vector)| {
             let own = (*place as usize).checked_sub(start).and_then(|at| kept.get_mut(at));
             own.map(|own| *own = Some(vector.clone())).is_none()
         });
@@ -301,7 +352,7 @@ impl SharedIndex {
         while entering.peek().is_some() {
             let mut index = self.write();
             for (place, ((slot, mut reading), kept)) in entering.by_ref().take(STRIDE) {
-                index.enter(&document(slot), kind(slot.kind), slot.task, &reading);
+                index.enter(&entered(slot), kind(slot.kind), slot.task, &reading);
                 let made = reading.take_vector();
                 if slot.purged {
                     // It says nothing, and points nowhere.
@@ -309,12 +360,13 @@ impl SharedIndex {
                 }
                 match (kept, made) {
                     (Some(vector), _) => index.set_vector(place, &vector),
-                    (None, Some(vector)) => fresh.push(record(slot, vector)),
+                    (None, Some(vector)) => fresh.extend(record(slot, vector)),
                     (None, None) if self.meaning != Meaning::Nothing => turn.missing.push_back(place),
                     (None, None) => {}
                 }
             }
         }
+        let late = self.proved(world, late);
         self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
         turn.keeper.keep(fresh.into_iter());
     }
@@ -329,7 +381,7 @@ impl SharedIndex {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let index = &*index;
         let read = |reader: &mut Reader, (slot, kept): (&&Slot, &Option<Vector>)| {
-            index.read(reader, &document(slot), kept.is_some() || !at_once)
+            index.read(reader, &entered(slot), kept.is_some() || !at_once)
         };
         if slots.len() <= ALONE {
             return slots.iter().zip(kept).map(|both| read(reader, both)).collect();
@@ -364,7 +416,8 @@ impl SharedIndex {
             let place = |no: &UnitNo| world.slot(*no).place;
             known.extend(some.iter().map(|no| place(no).and_then(|place| index.direction_of(place))));
         }
-        let doc = |no: &UnitNo| document(world.slot(*no));
+        // Of what is to be summarized nothing is archived yet.
+        let doc = |no: &UnitNo| entered(world.slot(*no));
         let all = known.iter().all(Option::is_some);
         match self.meaning {
             _ if all => known.into_iter().flatten().collect(),
@@ -430,8 +483,14 @@ fn text_key(text: &str) -> u128 {
     u128::from_le_bytes(key)
 }
 
-fn record(slot: &Slot, vector: Vector) -> Record {
-    Record { unit: slot.id, text: text_checksum(&document(slot)), vector }
+/// A unit as it is entered: without words where its text could not be read, which was said then.
+fn entered(slot: &Slot) -> Document<'_> {
+    let nothing = Document { content: "", purpose: "", question: None, author: "", role: "", session: None };
+    document(slot).unwrap_or(nothing)
+}
+
+fn record(slot: &Slot, vector: Vector) -> Option<Record> {
+    Some(Record { unit: slot.id, text: text_checksum(&document(slot)?), vector })
 }
 
 impl std::fmt::Debug for SharedIndex {

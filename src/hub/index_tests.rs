@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::hub::{Hub, vector_file};
-use crate::log::{SqliteLog, open_log_reader};
+use crate::hub::{Hub, shelf, vector_file};
+use crate::log::{Log, LogError, MemoryLog, SqliteLog, open_log_reader};
 use crate::protocol::Envelope;
 use crate::relevance::{Vector, embedding};
 
@@ -51,7 +51,8 @@ async fn register(hub: &Hub) {
 /// Whether each unit is said to be close in meaning to a need, by id. (Their order changes as they age.)
 async fn scores(hub: &Hub, id: &str) -> BTreeMap<String, bool> {
     let hint = "where can I bake bread";
-    let payload = json!({ "scope": { "role": "agent", "max_units": 1000 }, "context_hint": hint });
+    let scope = json!({ "role": "agent", "max_units": 1000, "include_archived": true });
+    let payload = json!({ "scope": scope, "context_hint": hint });
     let answer = ask(hub, "reader", id, "ATTUNE", payload).await;
     let close = |unit: &Value| {
         let reason = unit["relevance_reason"].as_str().unwrap_or_default();
@@ -245,4 +246,82 @@ async fn vectors_that_were_kept_late_are_not_made_again() {
         drop(hub);
         assert_eq!(kept(home.path()).unwrap(), records, "{id}");
     }
+}
+
+/// Waits until the texts of so many units have left the newest view, with nobody asking for anything.
+async fn shelved_in_time(hub: &Hub, count: usize) {
+    let began = Instant::now();
+    while hub.field(None).unwrap().view().world().shelved().count() < count {
+        assert!(began.elapsed() < PATIENCE, "texts of archived units leave memory");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn archived_units_are_found_by_their_words_and_meaning_though_only_the_log_has_their_texts() {
+    let home = tempfile::tempdir().unwrap();
+    let config = || Config { snapshot_entries: 1, ..config(home.path()) };
+    let hub = Hub::start(config()).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 40).await;
+    let before = scores(&hub, "a").await;
+    assert!(before.len() == 40 && before.values().any(|close| *close), "{before:?}");
+    ask(&hub, "reader", "put away", "COMPACT", json!({ "strategy": "archive" })).await;
+    shelved_in_time(&hub, 40).await;
+    assert_eq!(scores(&hub, "b").await, before);
+    hub.stop().await;
+    drop(hub);
+    let mut records = kept_in_time(home.path(), 40).await;
+    // Those of the middle came last, so that their texts are read for nothing but their vectors.
+    records.rotate_left(10);
+    let (jobs, thread) = vector_file::spawn_writer("test", path(home.path())).unwrap();
+    jobs.send(vector_file::Job::Begin { belonging: belonging(home.path()), keep: 0 }).unwrap();
+    jobs.send(vector_file::Job::Append(records.clone())).unwrap();
+    drop(jobs);
+    thread.join().unwrap();
+    let hub = Hub::start(config()).await.unwrap();
+    assert_eq!(hub.field(None).unwrap().view().world().shelved().count(), 40, "a start does not read them");
+    let began = Instant::now();
+    while scores(&hub, &format!("c-{:?}", began.elapsed())).await != before {
+        assert!(began.elapsed() < PATIENCE);
+    }
+    // What holds only of one whose text is in memory again.
+    let payload = json!({
+        "type": "finding", "content": "House 7 has no oven.", "intent": { "purpose": "Know the houses" },
+        "confidence": { "score": 0.9, "reason": "seen" },
+        "relations": [{ "type": "contradicts", "target_id": "mem-3" }],
+    });
+    ask(&hub, "reader", "no oven", "RECORD", payload).await;
+    assert_eq!(hub.field(None).unwrap().view().world().shelved().count(), 39);
+    hub.stop().await;
+    drop(hub);
+    assert_eq!(kept(home.path()).unwrap()[..40], records, "no vector was made again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_read_in_a_row_or_one_by_one_and_what_is_missing_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    record(&hub, 0, 60).await;
+    ask(&hub, "reader", "put away", "COMPACT", json!({ "strategy": "archive" })).await;
+    shelved_in_time(&hub, 60).await;
+    let shelved = hub.field(None).unwrap().view().world().clone();
+    let reader = open_log_reader(&home.path().join("default")).unwrap();
+    for units in [(0..60).collect::<Vec<u32>>(), vec![59, 3, 30, 3], vec![0, 1, 2, 3, 5, 40, 59], vec![]] {
+        let mut world = shelved.clone();
+        shelf::give(reader.as_ref(), &mut world, &units).unwrap();
+        for no in 0..60 {
+            let whole = world.slot(no).whole().map(|unit| unit.content.contains(&format!("Fact {no}:")));
+            assert_eq!(whole, units.contains(&no).then_some(true), "{no} of {units:?}");
+        }
+    }
+    let empty = MemoryLog::new().reader().unwrap();
+    for units in [&[7][..], &[7, 8, 9, 10]] {
+        let mut world = shelved.clone();
+        let given = shelf::give(empty.as_ref(), &mut world, units);
+        assert!(matches!(given, Err(LogError::Corrupt { .. })), "{given:?}");
+        assert_eq!(world.shelved().count(), 60);
+    }
+    hub.stop().await;
 }

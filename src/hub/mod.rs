@@ -7,9 +7,10 @@
 //! are computed on a worker pool from a view of their own, with an index (`index`) that follows the units; what it
 //! knows of their meaning is kept in a file (`vector_file`, `vector_keeper`). The state is kept in another (`snapshot_file`,
 //! `snapshot_keeper`), so that a start (`restore`) need not apply the whole log. What the Field was at an earlier epoch is made
-//! for who asks (`past`). Where a model outside makes the embeddings
-//! (`endpoint`), the text is embedded before the message is handed over, and what failed there behind (`enricher`).
-//! Both it and the language model that may write a COMPACT's syntheses (`scribe`) are spoken with by `outside`, over `tls`.
+//! for who asks (`past`). Texts of archived units, which memory does not hold, are read from the log (`shelf`). Where a
+//! model outside makes the embeddings (`endpoint`), the text is embedded before the message is handed over, and what
+//! failed there behind (`enricher`). Both it and the language model that may write a COMPACT's syntheses (`scribe`) are
+//! spoken with by `outside`, over `tls`.
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
 //!
 //! What is only looked at (`looks`) needs no operation.
@@ -45,6 +46,7 @@ mod reads;
 mod restore;
 mod scribe;
 mod sessions;
+mod shelf;
 mod snapshot_check;
 mod snapshot_file;
 mod snapshot_keeper;

@@ -14,10 +14,11 @@ use serde_json::json;
 use super::index::SharedIndex;
 use super::reads::Reads;
 use super::restore::follow;
+use super::shelf;
 use super::snapshot_file::SnapshotFile;
 use super::vector_keeper::VectorKeeper;
 use super::waiting::overloaded_refusal;
-use crate::field::{State, World};
+use crate::field::{State, UnitNo, World};
 use crate::limits::{PAST_READS_MAX, PAST_UNITS_MAX};
 use crate::log::{LogError, LogReader};
 use crate::protocol::{Refusal, UnitStatus};
@@ -96,6 +97,10 @@ impl Past {
         let mut world = state.map_err(Closed::Unreadable)?.world;
         world.admit(present);
         world.forget(present);
+        // What the snapshot left to the log is read once, for the index and for whoever asks.
+        let shelved: Vec<UnitNo> = world.shelved().collect();
+        let given = reads.with_reader(|reader| shelf::give(reader, &mut world, &shelved));
+        given.map_err(Closed::Unreadable)?;
         let index = SharedIndex::new(self.meaning, Arc::clone(&self.pool), VectorKeeper::none());
         index.catch_up(&world);
         // In the memory of the process it is a past like the present was: all its units by their meaning, too.

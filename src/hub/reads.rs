@@ -19,11 +19,12 @@ use super::notes::Notes;
 use super::past::{Closed, Past};
 use super::plans::preview;
 use super::scribe::Scribe;
-use super::waiting::{Computation, Then};
+use super::shelf;
+use super::waiting::{Computation, Fetching, Then};
 use super::{READ_NICENESS, step_back};
 use crate::field::{
-    AgentNo, Audit, Chronicle, Embedded, Entry, Policy, Query, Read, World, detect, replay, select, show,
-    stands, subscriptions, target,
+    AgentNo, Audit, Chronicle, Embedded, Entry, Policy, Query, Read, Selection, Unshown, World, detect,
+    replay, select, show, stands, subscriptions, target,
 };
 use crate::limits::{READS_MAX, REPLY_MAX_BYTES};
 use crate::log::{LogError, LogReader};
@@ -132,8 +133,8 @@ impl Reads {
             then => then,
         };
         self.pool.spawn(move || {
-            // Whoever asked may have gone; then there is nothing to compute. A COMPACT is done all the same.
-            if to.is_closed() && !matches!(then, Then::Prepare(_)) {
+            // Whoever asked may have gone; then there is nothing to compute. What changes the Field is done all the same.
+            if to.is_closed() && !matches!(then, Then::Prepare(_) | Then::Fetch(_)) {
                 return;
             }
             match then {
@@ -142,6 +143,7 @@ impl Reads {
                     let _ = to.send(Answer { epoch, outcome: reads.recall(epoch) });
                 }
                 Then::Prepare(planning) => reads.prepare(*planning, to),
+                Then::Fetch(fetching) => reads.fetch(*fetching, to),
                 Then::Answer(answer) => drop(to.send(answer)),
             }
         });
@@ -280,7 +282,7 @@ impl Reads {
             Look::Attune { asker, request, embedded, epoch } => {
                 let selection = index
                     .with(world, |index| select(world, index, policy, *epoch, *asker, request, embedded));
-                payload(&show(world, &self.tokens, *epoch, request, selection))
+                self.shown(world, *epoch, request, selection).0
             }
             Look::Replay(request) => self
                 .with_reader(|reader| Ok(replay(world, &mut FromLog(reader), policy, None, request)))
@@ -307,8 +309,8 @@ impl Reads {
                 let selection = index.with(world, |index| {
                     select(world, index, policy, read.epoch, Some(read.asker), request, &read.embedded)
                 });
-                let answer = show(world, &self.tokens, read.epoch, request, selection);
-                return (payload(&answer), Some(answer.ids()));
+                let (answer, ids) = self.shown(world, read.epoch, request, selection);
+                return (answer, Some(ids));
             }
             Query::Compact(preparation) => {
                 preview(preparation, world, index).and_then(|answer| payload(&answer))
@@ -347,8 +349,48 @@ impl Reads {
         let selection = then.index.with(&then.world, |index| {
             select(&then.world, index, &self.policy, epoch, Some(read.asker), request, &read.embedded)
         });
-        let answer = show(&then.world, &self.tokens, read.epoch, request, selection);
-        (payload(&answer), Some(answer.ids()))
+        let (answer, ids) = self.shown(&then.world, read.epoch, request, selection);
+        (answer, Some(ids))
+    }
+
+    /// The response that shows a selection, with texts from the log where memory does not hold them; and which units it
+    /// shows.
+    fn shown(
+        &self,
+        world: &World,
+        epoch: u64,
+        request: &AttuneRequest,
+        selection: Selection,
+    ) -> (Result<Payload, Refusal>, Vec<UnitId>) {
+        let unshown = match show(world, &self.tokens, epoch, request, selection) {
+            Ok(answer) => return (payload(&answer), answer.ids()),
+            Err(unshown) => *unshown,
+        };
+        let mut world = world.clone();
+        let Unshown { selection, wanting } = unshown;
+        if let Err(error) = self.with_reader(|reader| shelf::give(reader, &mut world, &wanting.0)) {
+            return (Err(unreadable(&error)), Vec::new());
+        }
+        match show(&world, &self.tokens, epoch, request, selection) {
+            Ok(answer) => (payload(&answer), answer.ids()),
+            // All that it wanted was given.
+            Err(_) => (Err(unreadable(&LogError::Broken)), Vec::new()),
+        }
+    }
+
+    /// Reads the texts that a message's rule wants, and takes the message back to the actor, which decides it again.
+    fn fetch(&self, fetching: Fetching, to: oneshot::Sender<Answer>) {
+        let Fetching { wanting, mut message, connection, world, shows, begun } = fetching;
+        let mut given = world;
+        let read = self.with_reader(|reader| shelf::give(reader, &mut given, &wanting.0));
+        message.recalled = wanting.0.iter().filter_map(|no| given.slot(*no).whole().cloned()).collect();
+        // The actor must not wait for this thread to let go of what the view shares with its state.
+        drop((given, begun));
+        if let Err(error) = read {
+            let _ = to.send(Answer { epoch: shows, outcome: Err(unreadable(&error)) });
+        } else if let Some(actor) = self.actor() {
+            let _ = actor.blocking_send(Call::Planned { message, connection, to });
+        }
     }
 
     /// The first answer of a message, from the entry that holds it.
@@ -459,7 +501,7 @@ impl Write for Page {
     }
 }
 
-fn unreadable(error: &LogError) -> Refusal {
+pub(super) fn unreadable(error: &LogError) -> Refusal {
     Refusal::new(
         ErrorCode::InternalError,
         format!("The log could not be read: {error}"),

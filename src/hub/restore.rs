@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
+use super::shelf;
 use super::snapshot_file::{self, SnapshotFile, Unusable};
 use crate::field::{Entry, State, World, apply};
 use crate::log::{LogError, LogReader};
@@ -47,11 +48,12 @@ pub(super) fn restore(
     let state = directory.and_then(|directory| from_snapshot(reader, directory)).unwrap_or_default();
     let (from_snapshot, purges) = (state.world.entries, state.world.purges.len());
     progress(&state.world);
-    let state = follow(reader, state, u64::MAX, |world| {
+    let mut state = follow(reader, state, u64::MAX, |world| {
         if world.entries.is_multiple_of(STRIDE) {
             progress(world);
         }
     })?;
+    shelf::settle(reader, &mut state)?;
     Ok(Restored { state, reserved: reader.reserved()?, from_snapshot, purges })
 }
 

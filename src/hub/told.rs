@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
 
+use super::view::View;
 use crate::field::{
-    Entry, Notice, Subject, World, announced, archived, archived_places, document_of, kind, notices,
+    Entry, Notice, Subject, announced, archived, archived_places, document_of, kind, notices,
 };
 use crate::limits::{NOTICE_PAGE_PLACES, NOTICE_PAGES_MAX};
+use crate::log::LogError;
 use crate::protocol::{ConflictId, EventName, EventSet, MemoryType, ShownUnit, UnitId};
 use crate::relevance::Portrait;
 
@@ -53,36 +55,50 @@ impl Committed {
     }
 
     /// Made once, and anew after `purges` more than it knows of. Its places are always the same.
-    fn first(&self, purges: usize, world: impl FnOnce() -> World) -> Arc<First> {
+    fn first(&self, purges: usize, view: impl FnOnce() -> Arc<View>) -> Arc<First> {
         if let Some(first) = self.first.load_full().filter(|first| first.purges >= purges) {
             return first;
         }
-        let world = world();
-        let made = notices(&world, &self.entry);
-        let told = made.told.into_iter().map(Told::new).collect();
-        let first = Arc::new(First { told, purges: world.purges.len(), places: made.places });
-        self.first.store(Some(Arc::clone(&first)));
-        first
+        let view = view();
+        let purges = view.world().purges.len();
+        match view.ask(|world| notices(world, &self.entry)) {
+            Ok(made) => {
+                let told = made.told.into_iter().map(Told::new).collect();
+                let first = Arc::new(First { told, purges, places: made.places });
+                self.first.store(Some(Arc::clone(&first)));
+                first
+            }
+            Err(error) => {
+                self.untold(&error);
+                Arc::new(First { told: Arc::new([]), purges, places: 0 })
+            }
+        }
     }
 
-    /// Its notices but for those of archived units; `world` is any state that has applied it and knows of so many purges.
-    pub fn told(&self, purges: usize, world: impl FnOnce() -> World) -> Page {
-        Arc::clone(&self.first(purges, world).told)
+    /// Nobody is told of what the log does not give; who asks again later may be.
+    fn untold(&self, error: &LogError) {
+        tracing::error!(%error, epoch = self.epoch(), "notices of archived units cannot be read");
+    }
+
+    /// Its notices but for those of archived units; `view` is of any state that has applied it and knows of so many purges.
+    pub fn told(&self, purges: usize, view: impl FnOnce() -> Arc<View>) -> Page {
+        Arc::clone(&self.first(purges, view).told)
     }
 
     /// The index of the last place that its notices take; 0 where there is none.
-    pub fn last_index(&self, world: impl FnOnce() -> World) -> u32 {
-        (self.first(0, world).places + self.archived).saturating_sub(1)
+    pub fn last_index(&self, view: impl FnOnce() -> Arc<View>) -> u32 {
+        (self.first(0, view).places + self.archived).saturating_sub(1)
     }
 
     /// The notices by pages, of which none need be empty: `None` behind the last.
-    pub fn page(&self, number: usize, purges: usize, world: impl Fn() -> World) -> Option<Page> {
-        let Some(behind) = number.checked_sub(1) else { return Some(self.told(purges, world)) };
+    pub fn page(&self, number: usize, purges: usize, view: impl Fn() -> Arc<View>) -> Option<Page> {
+        let Some(behind) = number.checked_sub(1) else { return Some(self.told(purges, view)) };
         let start = u32::try_from(behind).ok()?.checked_mul(NOTICE_PAGE_PLACES)?;
         if start >= self.archived {
             return None;
         }
-        let world = world();
+        let view = view();
+        let world = view.world();
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let (purges, pages) = &mut *pages;
         if *purges != world.purges.len() {
@@ -91,14 +107,19 @@ impl Committed {
             pages.clear();
         }
         let known = pages.iter().position(|(known, _)| *known == number).and_then(|at| pages.remove(at));
-        let page = known.map_or_else(
-            || {
-                let places = self.first(0, || world.clone()).places;
-                let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
-                archived(&world, &self.entry, places, some).into_iter().map(Told::new).collect()
-            },
-            |(_, page)| page,
-        );
+        let make = || {
+            let places = self.first(0, || Arc::clone(&view)).places;
+            let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
+            let made = view.ask(|world| archived(world, &self.entry, places, some.clone()))?;
+            Ok(made.into_iter().map(Told::new).collect())
+        };
+        let page: Page = match known.map_or_else(make, |(_, page)| Ok(page)) {
+            Ok(page) => page,
+            Err(error) => {
+                self.untold(&error);
+                return Some(Arc::new([]));
+            }
+        };
         pages.push_back((number, Arc::clone(&page)));
         if pages.len() > NOTICE_PAGES_MAX {
             pages.pop_front();
@@ -107,8 +128,8 @@ impl Committed {
     }
 
     /// The page that has what comes after a place of this operation.
-    pub fn page_after(&self, index: u32, world: impl FnOnce() -> World) -> usize {
-        let places = self.first(0, world).places;
+    pub fn page_after(&self, index: u32, view: impl FnOnce() -> Arc<View>) -> usize {
+        let places = self.first(0, view).places;
         index
             .saturating_add(1)
             .checked_sub(places)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
 use super::vector_file::{Belonging, Identity, Job, Record, VectorReader, text_checksum};
-use crate::field::{Slot, World, document};
+use crate::field::{Slot, UnitNo, World, document};
 use crate::limits::{VECTOR_BLOCK_RECORDS_MAX, VECTOR_RECORDS_HELD_MAX};
 use crate::protocol::UnitId;
 use crate::relevance::Vector;
@@ -22,6 +22,15 @@ pub(super) struct VectorKeeper {
     held: Vec<Record>,
     /// Units whose records are to be taken out of the file, once it is written.
     erased: Vec<UnitId>,
+}
+
+/// Vectors of units that were entered before without one.
+#[derive(Default)]
+pub(super) struct Late {
+    /// By their place.
+    pub known: Vec<(u32, Vector)>,
+    /// Of units whose text has to be read before it is known that they are theirs.
+    pub unproved: Vec<(UnitNo, u32, Record)>,
 }
 
 enum Stage {
@@ -53,7 +62,7 @@ impl VectorKeeper {
 
     /// The vector of the unit that is entered next. Records of units that were entered before without one are put
     /// into `late`, by their place.
-    pub fn take(&mut self, world: &World, slot: &Slot, late: &mut Vec<(u32, Vector)>) -> Option<Vector> {
+    pub fn take(&mut self, world: &World, slot: &Slot, late: &mut Late) -> Option<Vector> {
         self.open();
         loop {
             let record = self.next()?;
@@ -62,7 +71,8 @@ impl VectorKeeper {
                 return None;
             }
             if record.unit == slot.id {
-                if record.text == text_checksum(&document(slot)) {
+                // Whoever enters a unit holds it whole.
+                if document(slot).is_some_and(|doc| record.text == text_checksum(&doc)) {
                     return Some(record.vector);
                 }
                 // Another log's, or another text's: nothing from here on can be trusted.
@@ -82,9 +92,9 @@ impl VectorKeeper {
     }
 
     /// Reads what is left for units that were entered without a vector, and ends the reading.
-    pub fn finish(&mut self, world: &World) -> Vec<(u32, Vector)> {
+    pub fn finish(&mut self, world: &World) -> Late {
         self.open();
-        let mut late = Vec::new();
+        let mut late = Late::default();
         while let Some(record) = self.next() {
             if place_of(world, record.unit).is_none() {
                 self.put_back(record);
@@ -135,12 +145,14 @@ impl VectorKeeper {
         *self = Self::none();
     }
 
-    fn take_late(&mut self, world: &World, record: Record, late: &mut Vec<(u32, Vector)>) {
-        let slot = world.find(record.unit).map(|no| world.slot(no));
-        if let Some((slot, place)) = slot.and_then(|slot| Some((slot, slot.place?)))
-            && record.text == text_checksum(&document(slot))
-        {
-            late.push((place, record.vector));
+    fn take_late(&mut self, world: &World, record: Record, late: &mut Late) {
+        let Some(no) = world.find(record.unit) else { return };
+        let slot = world.slot(no);
+        let Some(place) = slot.place else { return };
+        match document(slot) {
+            Some(doc) if record.text == text_checksum(&doc) => late.known.push((place, record.vector)),
+            Some(_) => {}
+            None => late.unproved.push((no, place, record)),
         }
     }
 

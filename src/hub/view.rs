@@ -6,8 +6,11 @@ use imbl::Vector;
 use serde_json::{Value, json};
 
 use super::index::SharedIndex;
-use crate::field::{Policy, UnitFilter, Whereabouts, World};
-use crate::protocol::ConflictStatus;
+use super::reads::unreadable;
+use super::shelf::Shelf;
+use crate::field::{Policy, UnitFilter, Wanting, Whereabouts, World};
+use crate::log::LogError;
+use crate::protocol::{ConflictStatus, Refusal};
 
 /// What all views of one Field share.
 #[derive(Debug, Clone)]
@@ -15,6 +18,8 @@ pub(super) struct Frame {
     pub name: Arc<str>,
     pub policy: Arc<Policy>,
     pub index: Arc<SharedIndex>,
+    /// Where texts are that memory does not hold.
+    pub shelf: Arc<Shelf>,
 }
 
 impl Frame {
@@ -37,6 +42,14 @@ impl View {
     /// The state itself.
     pub(super) fn world(&self) -> &World {
         &self.world
+    }
+
+    /// What `ask` comes to here, with texts from the log where memory does not hold them.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub(super) fn ask<T>(&self, ask: impl Fn(&World) -> Result<T, Wanting>) -> Result<T, LogError> {
+        self.frame.shelf.ask(&self.world, ask)
     }
 
     /// Brings the index up to this state; `whole` if it is all that the log holds.
@@ -73,13 +86,21 @@ impl View {
         self.world.conflicts_shown(status)
     }
 
-    /// `GET /v1/units/{id}`; `None` when there is none that `asker` may see.
-    pub fn unit(&self, id: &str, asker: Option<&str>) -> Option<Value> {
-        self.world.unit_shown(id, asker, &self.frame.policy)
+    /// `GET /v1/units/{id}`; `None` when there is none that `asker` may see. May read the log.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it cannot be read.
+    pub fn unit(&self, id: &str, asker: Option<&str>) -> Result<Option<Value>, Refusal> {
+        let show = |world: &World| world.unit_shown(id, asker, &self.frame.policy);
+        self.ask(show).map_err(|error| unreadable(&error))
     }
 
-    /// `GET /v1/units`.
-    pub fn units(&self, filter: &UnitFilter, asker: Option<&str>) -> Value {
-        self.world.units_shown(filter, asker, &self.frame.policy)
+    /// `GET /v1/units`. May read the log.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when it cannot be read.
+    pub fn units(&self, filter: &UnitFilter, asker: Option<&str>) -> Result<Value, Refusal> {
+        let show = |world: &World| world.units_shown(filter, asker, &self.frame.policy);
+        self.ask(show).map_err(|error| unreadable(&error))
     }
 }

@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::index::SharedIndex;
 use super::plans::Planning;
 use super::reads::Begun;
-use crate::field::{Query, Read, State, World};
+use crate::field::{Message, Query, Read, State, Wanting, World};
 use crate::protocol::{ErrorCode, Refusal};
 
 /// What is done once its grounds are durable.
@@ -25,6 +25,8 @@ pub(super) enum Then {
     Compute(Box<Computation>),
     /// Work out the plan of a COMPACT.
     Prepare(Box<Planning>),
+    /// Read texts that the message's rule wants.
+    Fetch(Box<Fetching>),
     /// Give the first answer of a repeated message, from the log entry of this epoch.
     Recall { epoch: u64 },
 }
@@ -37,6 +39,20 @@ pub(super) struct Computation {
     pub index: Arc<SharedIndex>,
     /// Counts the read until it is finished.
     pub _begun: Begun,
+}
+
+/// A message on its way to texts that are in the log alone.
+#[derive(Debug)]
+pub(super) struct Fetching {
+    pub wanting: Wanting,
+    pub message: Box<Message>,
+    /// The connection that it came over.
+    pub connection: Option<u64>,
+    pub world: World,
+    /// What its answer shows of the clock if the log cannot be read.
+    pub shows: u64,
+    /// Counts it among the reads until it is done.
+    pub begun: Begun,
 }
 
 /// One reply that waits.
@@ -86,6 +102,8 @@ impl Queue {
             let stands = match &mut waiting.then {
                 Then::Answer(_) => false,
                 Then::Recall { epoch } => *epoch <= state.world.last_epoch,
+                // What it wants may have changed with the state; repeated, it says so anew.
+                Then::Fetch(_) => false,
                 // It has changed nothing yet, and is decided once it is planned.
                 Then::Prepare(planning) => {
                     planning.world = state.world.clone();

@@ -332,7 +332,7 @@ impl Inside {
         match sight {
             Sight::Status => Ok(Value::Object(figures(&self.hub, field).await?).to_string()),
             Sight::Conflicts => {
-                let shown = print(field, |view| Some(view.conflicts(&[]))).await?;
+                let shown = print(field, |view| Ok(Some(view.conflicts(&[])))).await?;
                 Ok(shown.unwrap_or_default())
             }
             Sight::Unit(id) => {

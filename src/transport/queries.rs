@@ -123,7 +123,8 @@ pub async fn unit(
 ) -> Result<Response, Fault> {
     let asker = asker(headers, identity)?;
     let named = id.to_owned();
-    let shown = look(field, move |view| view.unit(&named, asker.as_deref())).await?;
+    let shown = print(field, move |view| view.unit(&named, asker.as_deref())).await?;
+    let shown = shown.map(|body| reply::typed(StatusCode::OK, reply::JSON, body));
     shown.ok_or_else(|| no_unit(id).into())
 }
 
@@ -161,9 +162,13 @@ pub async fn units(
     };
     let room = answers.room(2 * PAGE_MAX_BYTES).await?;
     let view = field.view();
-    let print = move || serde_json::to_string(&view.units(&filter, asker.as_deref()));
+    let print = move || {
+        view.units(&filter, asker.as_deref())
+            .map(|page| serde_json::to_string(&page).map_err(|_| not_shown()))
+    };
     match tokio::task::spawn_blocking(print).await {
-        Ok(Ok(text)) => Ok(reply::typed(StatusCode::OK, reply::JSON, room.hold(text))),
+        Ok(Err(refusal)) => Err(refusal.into()),
+        Ok(Ok(Ok(text))) => Ok(reply::typed(StatusCode::OK, reply::JSON, room.hold(text))),
         _ => Err(not_shown().into()),
     }
 }
@@ -217,7 +222,7 @@ fn id(query: &Query, key: &str) -> Result<Option<String>, Refusal> {
 /// connections.
 async fn look(
     field: &Field,
-    show: impl FnOnce(&View) -> Option<Value> + Send + 'static,
+    show: impl FnOnce(&View) -> Result<Option<Value>, Refusal> + Send + 'static,
 ) -> Result<Option<Response>, Fault> {
     let shown = print(field, show).await?;
     Ok(shown.map(|body| reply::typed(StatusCode::OK, reply::JSON, body)))
@@ -229,15 +234,17 @@ async fn look(
 /// `MESSAGE_TOO_LARGE` for more than one answer may hold.
 pub async fn print(
     field: &Field,
-    show: impl FnOnce(&View) -> Option<Value> + Send + 'static,
+    show: impl FnOnce(&View) -> Result<Option<Value>, Refusal> + Send + 'static,
 ) -> Result<Option<String>, Refusal> {
     let view: Arc<View> = field.view();
-    let print = move || show(&view).map(|value| serde_json::to_string(&value)).transpose();
+    let print = move || {
+        let written = |value: Value| serde_json::to_string(&value).map_err(|_| not_shown());
+        show(&view)?.map(written).transpose()
+    };
     match tokio::task::spawn_blocking(print).await {
-        Ok(Ok(None)) => Ok(None),
-        Ok(Ok(Some(body))) if body.len() <= REPLY_MAX_BYTES => Ok(Some(body)),
-        Ok(Ok(Some(_))) => Err(answer_too_large()),
-        _ => Err(not_shown()),
+        Ok(Ok(Some(body))) if body.len() > REPLY_MAX_BYTES => Err(answer_too_large()),
+        Ok(shown) => shown,
+        Err(_) => Err(not_shown()),
     }
 }
 
@@ -251,7 +258,7 @@ fn not_shown() -> Refusal {
 
 /// The same for what is always there.
 async fn list(field: &Field, show: impl FnOnce(&View) -> Value + Send + 'static) -> Result<Response, Fault> {
-    let shown = look(field, |view| Some(show(view))).await?;
+    let shown = look(field, |view| Ok(Some(show(view)))).await?;
     Ok(shown.unwrap_or_else(|| reply::value(StatusCode::OK, &Value::Null)))
 }
 

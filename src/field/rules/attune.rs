@@ -63,7 +63,7 @@ pub fn select(
 fn judged(world: &World, mut drafts: Vec<UnitNo>) -> Vec<UnitNo> {
     let mut room = DRAFTS_JUDGED_MAX_BYTES;
     let fits = |no: &&UnitNo| {
-        let bytes = world.slot(**no).unit.text_bytes();
+        let bytes = world.slot(**no).text_bytes();
         let fits = bytes <= room;
         room = room.saturating_sub(bytes);
         fits
@@ -72,9 +72,9 @@ fn judged(world: &World, mut drafts: Vec<UnitNo>) -> Vec<UnitNo> {
     drafts.split_off(drafts.len() - kept)
 }
 
-/// A unit as the index takes it in.
-pub fn document(slot: &Slot) -> Document<'_> {
-    document_of(&slot.unit)
+/// A unit as the index takes it in, where it is held whole.
+pub fn document(slot: &Slot) -> Option<Document<'_>> {
+    slot.whole().map(|unit| document_of(unit))
 }
 
 /// The same, of a unit by itself.
@@ -160,8 +160,9 @@ impl<'a> Choice<'a> {
         let wanted = drafts.len();
         let drafts = judged(world, drafts);
         let mut apart = Index::taking_in(meaning);
-        for no in &drafts {
-            apart.push(&document(world.slot(*no)));
+        // Drafts are never archived, so all of them are held whole.
+        for draft in drafts.iter().filter_map(|no| document(world.slot(*no))) {
+            apart.push(&draft);
         }
         need.horizon = apart.len();
         let candidates = (0..).zip(&drafts).map(|(number, no)| self.known(number, world.slot(*no)));
@@ -199,7 +200,7 @@ impl<'a> Choice<'a> {
             && !slot.purged
             && (scope.types.is_empty() || scope.types.contains(&slot.kind))
             && (layers.is_empty() || layers.contains(&TemporalLayer::of(slot.kind)))
-            && (scope.session_id.is_none() || scope.session_id == slot.unit.source.session_id)
+            && (scope.session_id.is_none() || scope.session_id.as_ref() == slot.session())
             && may_see(slot, self.asker, self.policy)
     }
 }

@@ -4,6 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::super::kept::Wanting;
 use super::super::state::{Slot, World};
 use super::attune::Selection;
 use crate::limits::{ATTUNE_CONFLICTS_MAX, BUDGET_MISFITS_MAX, REPLY_MAX_BYTES};
@@ -138,14 +139,30 @@ impl Serialize for Explained {
     }
 }
 
+/// A selection whose units' texts are not all there, and which are missing.
+pub struct Unshown {
+    /// What was to be shown.
+    pub selection: Selection,
+    /// Of these the texts are in the log alone.
+    pub wanting: Wanting,
+}
+
 /// The response that shows a selection. Where the scope has a budget, `tokens` counts what is spent.
+///
+/// # Errors
+/// The selection itself, where texts are missing that it is to show.
 pub fn show<'a>(
     world: &'a World,
     tokens: &Tokens,
     epoch: u64,
     request: &'a AttuneRequest,
     selection: Selection,
-) -> Answer<'a> {
+) -> Result<Answer<'a>, Box<Unshown>> {
+    if request.format != Format::IdsOnly
+        && let Err(wanting) = Wanting::check(world, selection.chosen.iter().map(|(no, _)| *no))
+    {
+        return Err(Box::new(Unshown { selection, wanting }));
+    }
     let Selection { chosen, available, unembedded } = selection;
     let warning = unembedded.map(|why| {
         super::enrichment_failed(
@@ -160,7 +177,7 @@ pub fn show<'a>(
         None => slots.map(|(slot, ranked)| writer.scoped(slot, ranked)).collect(),
         Some(budget) => within(budget, tokens, &mut writer, slots),
     };
-    Answer {
+    Ok(Answer {
         status: "ok",
         context_budget: ContextBudget {
             units_returned: record.len(),
@@ -172,7 +189,7 @@ pub fn show<'a>(
         conflicts: unresolved(world),
         epoch,
         warning,
-    }
+    })
 }
 
 /// As many units as a budget has room for: by rank in full while they fit, then as summaries.
@@ -303,15 +320,19 @@ impl<'a> Writer<'a> {
     }
 
     fn shown<'u>(&mut self, slot: &'u Slot, format: Format) -> Shown<'u> {
-        let mut unit = ShownUnit::new(&slot.unit, slot.status, slot.epoch);
+        // `show` has seen to it that texts that are to be shown are there.
+        let Some(whole) = slot.whole().filter(|_| format != Format::IdsOnly) else {
+            return Shown::Id { id: slot.id };
+        };
+        let mut unit = ShownUnit::new(whole, slot.status, slot.epoch);
         match format {
-            Format::IdsOnly => return Shown::Id { id: slot.id },
+            Format::IdsOnly => {}
             Format::Full => {}
             Format::Summary => {
                 let AttuneRequest { scope, context_hint, .. } = self.request;
                 let need = context_hint.as_deref().unwrap_or(&scope.role);
                 let summarizer = self.summarizer.get_or_insert_with(|| Summarizer::new(need));
-                unit.content = summarizer.summarize(&slot.unit.content, SUMMARY_CHARS).into();
+                unit.content = summarizer.summarize(&whole.content, SUMMARY_CHARS).into();
             }
         }
         Shown::Unit(unit)

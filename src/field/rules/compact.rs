@@ -124,7 +124,7 @@ impl Preparation {
     /// The plan for these units, and these syntheses of them.
     pub fn plan(&self, world: &World, units: Vec<UnitNo>, syntheses: Vec<Planned>) -> Plan {
         let purges = self.request.strategy == CompactStrategy::Purge;
-        let bytes = units.iter().filter(|_| purges).map(|no| stored_bytes(&world.slot(*no).unit)).collect();
+        let bytes = units.iter().filter(|_| purges).map(|no| stored_bytes(world.slot(*no))).collect();
         Plan { units: units.into(), bytes, syntheses, failure: None, tries: self.tries + 1 }
     }
 
@@ -135,7 +135,7 @@ impl Preparation {
     pub fn preview(&self, world: &World, units: &[UnitNo], groups: usize) -> Result<Compacted, Refusal> {
         check_count(self.request.strategy, units.len())?;
         let purges = self.request.strategy == CompactStrategy::Purge;
-        let bytes = || units.iter().map(|no| u64::from(stored_bytes(&world.slot(*no).unit))).sum();
+        let bytes = || units.iter().map(|no| u64::from(stored_bytes(world.slot(*no)))).sum();
         Ok(Compacted {
             status: "ok".to_owned(),
             units_affected: units.len() as u64,
@@ -148,8 +148,8 @@ impl Preparation {
 }
 
 /// What a unit's texts, and the unit around them, take.
-fn stored_bytes(unit: &Unit) -> u32 {
-    u32::try_from(unit.text_bytes() + size_of::<Unit>()).unwrap_or(u32::MAX)
+fn stored_bytes(slot: &Slot) -> u32 {
+    u32::try_from(slot.text_bytes() + size_of::<Unit>()).unwrap_or(u32::MAX)
 }
 
 fn check_count(strategy: CompactStrategy, units: usize) -> Result<(), Refusal> {
@@ -182,7 +182,7 @@ impl Sieve<'_> {
             && filter.max_age_epochs.is_none_or(|most| self.epoch.saturating_sub(slot.epoch) > most)
             && (filter.types.is_empty() || filter.types.contains(&slot.kind))
             && (filter.status.is_empty() || filter.status.contains(&slot.status))
-            && (filter.session_id.is_none() || filter.session_id == slot.unit.source.session_id)
+            && (filter.session_id.is_none() || filter.session_id.as_ref() == slot.session())
     }
 
     /// Never drafts, nor what an unresolved conflict is about. A discarded draft counts as retracted, for its author,
@@ -196,7 +196,7 @@ impl Sieve<'_> {
         };
         // What the Field wrote itself is summarized only where it is asked for: else a COMPACT that is repeated would wear
         // it away, and never come to an end.
-        let own = slot.kind == MemoryType::Synthesis && *slot.unit.source.agent_id == *SYSTEM;
+        let own = slot.kind == MemoryType::Synthesis && **self.world.author_of(slot) == *SYSTEM;
         if strategy == CompactStrategy::Summarize && own && !self.request.filter.types.contains(&slot.kind) {
             return false;
         }

@@ -61,10 +61,10 @@ pub struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Of a unit in the Field.
-    pub fn of(slot: &'a Slot) -> Self {
+    /// Of a unit in the Field that is held whole, as all that stand are.
+    pub fn of(slot: &'a Slot) -> Option<Self> {
         let place = slot.place;
-        Self { id: Some(slot.id), place, ..Self::by(&slot.unit) }
+        Some(Self { id: Some(slot.id), place, ..Self::by(slot.whole()?) })
     }
 
     /// Of a unit that a RECORD commits.
@@ -81,15 +81,15 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Of a draft that a COMMIT commits.
-    pub fn committed(draft: &'a Slot, request: &'a CommitRequest) -> Self {
-        let of_draft = Self::by(&draft.unit);
-        Self {
+    /// Of a draft that a COMMIT commits; what is archived is none.
+    pub fn committed(draft: &'a Slot, request: &'a CommitRequest) -> Option<Self> {
+        let of_draft = Self::by(draft.whole()?);
+        Some(Self {
             id: Some(draft.id),
             confidence: request.confidence.as_ref().or(of_draft.confidence),
             relations: request.relations.as_deref().unwrap_or(of_draft.relations),
             ..of_draft
-        }
+        })
     }
 
     pub(super) fn by(unit: &'a Unit) -> Self {
@@ -230,7 +230,7 @@ pub fn suspicions(
     let mut found: Vec<(Contradiction, UnitId, Arc<Stated>)> = Vec::new();
     for no in others {
         let slot = world.slot(no);
-        let other = Statement::of(slot);
+        let Some(other) = Statement::of(slot) else { continue };
         let known = statement.id.is_some_and(|id| id == slot.id || disputed(world, id, no));
         if known || !stands(world, no) || !are_open_to_each_other(statement, &other) {
             continue;

@@ -18,7 +18,8 @@ use super::compare::{Statement, are_open_to_each_other, disputed, stands};
 use super::relate::conflict_type;
 use crate::limits::OPEN_CONFLICTS_MAX;
 use crate::protocol::{
-    Conflict, ConflictId, ConflictStatus, DEFERRED, ErrorCode, Mode, Unit, UnitId, UnitStatus, Warning,
+    Conflict, ConflictId, ConflictStatus, DEFERRED, ErrorCode, MemoryType, Mode, Unit, UnitId, UnitStatus,
+    Warning,
 };
 
 /// The conformance level from which a Field looks for conflicts by itself.
@@ -40,7 +41,7 @@ pub(super) fn suspicions<'a>(ground: &Ground<'a>, unit: &Unit) -> &'a [Suspicion
 pub(super) fn holds_for_new(ground: &Ground<'_>, unit: &Unit, suspicion: &Suspicion) -> Option<UnitNo> {
     let world = &ground.state.world;
     let no = world.find(suspicion.against)?;
-    let open = are_open_to_each_other(&Statement::by(unit), &Statement::of(world.slot(no)));
+    let open = are_open_to_each_other(&Statement::by(unit), &Statement::of(world.slot(no))?);
     (suspicion.against != unit.id && stands(world, no) && open && has_room(world, no, 0)).then_some(no)
 }
 
@@ -50,13 +51,18 @@ fn has_room(world: &World, no: UnitNo, more: usize) -> bool {
 }
 
 /// The conflict that a suspicion makes.
-pub(super) fn conflict(id: ConflictId, older: &Unit, newer: &Unit, suspicion: &Suspicion) -> Conflict {
+pub(super) fn conflict(
+    id: ConflictId,
+    older: (UnitId, MemoryType),
+    newer: (UnitId, MemoryType),
+    suspicion: &Suspicion,
+) -> Conflict {
     Conflict {
         id,
-        kind: conflict_type(older.kind, newer.kind),
+        kind: conflict_type(older.1, newer.1),
         status: ConflictStatus::Detected,
-        unit_a: older.id,
-        unit_b: newer.id,
+        unit_a: older.0,
+        unit_b: newer.0,
         description: suspicion.description.clone(),
         detected_by: suspicion.by,
         resolution: None,
@@ -110,7 +116,8 @@ pub(in super::super) fn findings(world: &World, epoch: u64, findings: &[Finding]
             continue;
         }
         let id = ConflictId::new(epoch, u32::try_from(events.len()).unwrap_or(u32::MAX));
-        let conflict = conflict(id, &world.slot(older).unit, &world.slot(newer).unit, suspicion);
+        let [one, other] = [older, newer].map(|no| (world.slot(no).id, world.slot(no).kind));
+        let conflict = conflict(id, one, other, suspicion);
         let mut contested: Vec<UnitId> = Vec::new();
         for no in [older, newer] {
             *made_of.entry(no).or_default() += 1;
@@ -131,5 +138,5 @@ fn holds(world: &World, older: UnitNo, newer: UnitNo) -> bool {
         && stands(world, older)
         && stands(world, newer)
         && !disputed(world, a.id, newer)
-        && are_open_to_each_other(&Statement::of(a), &Statement::of(b))
+        && Statement::of(a).zip(Statement::of(b)).is_some_and(|(a, b)| are_open_to_each_other(&a, &b))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::decide::{Change, Ground};
+use super::super::decide::{Change, Ground, Halt};
 use super::super::event::Event;
 use super::super::state::{Slot, UnitNo};
 use super::relate;
@@ -33,7 +33,7 @@ fn own_unit(ground: &Ground<'_>, id: &str) -> Result<UnitNo, Refusal> {
     };
     let slot = world.slot(no);
     if Some(slot.author) != ground.agent {
-        let author = &slot.unit.source.agent_id;
+        let author = world.author_of(slot);
         return Err(Refusal::new(
             ErrorCode::Forbidden,
             format!(
@@ -102,14 +102,15 @@ pub(in super::super) fn discard(ground: &Ground<'_>, request: &GiveUpRequest) ->
 }
 
 /// The rules of a RECORD at this moment apply; refused, the draft stays a draft (section 12).
-pub(in super::super) fn commit(ground: &Ground<'_>, request: &CommitRequest) -> Result<Change, Refusal> {
+pub(in super::super) fn commit(ground: &Ground<'_>, request: &CommitRequest) -> Result<Change, Halt> {
     let no = own_unit(ground, &request.memory_unit_id)?;
     let slot = ground.state.world.slot(no);
-    if slot.status != UnitStatus::Draft {
+    // A draft is never archived, so it is held whole.
+    let Some(draft) = slot.whole().filter(|_| slot.status == UnitStatus::Draft) else {
         let advice = "COMMIT is for drafts; RECORD a new unit instead.";
-        return Err(wrong_state(slot, Operation::Commit, advice));
-    }
-    let mut unit = Unit::clone(&slot.unit);
+        return Err(wrong_state(slot, Operation::Commit, advice).into());
+    };
+    let mut unit = Unit::clone(draft);
     unit.mode = Mode::Committed;
     unit.source.timestamp = ground.at;
     if let Some(confidence) = &request.confidence {

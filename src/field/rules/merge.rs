@@ -208,10 +208,7 @@ impl<'a> Case<'a> {
     }
 
     fn by_evidence(&self) -> Outcome<'a> {
-        let weigh = |slot: &Slot| {
-            let items = slot.unit.confidence.as_ref().map_or(0, |confidence| confidence.evidence.len());
-            (self.supports(slot), items)
-        };
+        let weigh = |slot: &Slot| (self.supports(slot), slot.evidence_items());
         let [a, b] = self.sides.map(weigh);
         self.greater(&a, &b).unwrap_or_else(|| {
             let (supports, items) = a;
@@ -356,7 +353,7 @@ impl<'a> Case<'a> {
             mode: Mode::Committed,
             kind: MemoryType::Synthesis,
             content: text.into(),
-            intent: joined_intent(self.request, self.conflict, self.sides),
+            intent: joined_intent(&self.ground.state.world, self.request, self.conflict, self.sides),
             confidence: lower_confidence(self.sides),
             source: record::source(self.ground),
             relations: self.sides.map(elaborates).to_vec(),
@@ -389,15 +386,17 @@ impl<'a> Case<'a> {
 }
 
 /// Why a synthesis is made: what its originals were for, and to resolve their conflict.
-fn joined_intent(request: &MergeRequest, conflict: &Conflict, sides: [&Slot; 2]) -> Intent {
-    let [a, b] = sides.map(|slot| &slot.unit.intent);
+fn joined_intent(world: &World, request: &MergeRequest, conflict: &Conflict, sides: [&Slot; 2]) -> Intent {
+    let [a, b] = sides.map(|slot| world.task_of(slot));
+    // What is contested is not archived, so both are held whole.
+    let [asked, other_asked] = sides.map(|slot| slot.whole().and_then(|unit| unit.intent.question.as_ref()));
     let rationale = super::excerpt(&request.rationale, super::SAID);
     let Conflict { id, unit_a, unit_b, .. } = conflict;
     Intent {
         purpose: format!("Resolve {id} between {unit_a} and {unit_b}: {rationale}").into(),
         // Of two different ones the synthesis would claim to be about one alone.
-        task_id: shared(a.task_id.as_ref(), b.task_id.as_ref()),
-        question: shared(a.question.as_ref(), b.question.as_ref()),
+        task_id: shared(a, b),
+        question: shared(asked, other_asked),
     }
 }
 
@@ -420,7 +419,7 @@ pub fn writes<'a>(world: &World, request: &'a MergeRequest) -> Writes<'a> {
         None => Writes::Unknown,
         // Any other takes no synthesis any more.
         Some((_, conflict, sides)) if conflict.status == ConflictStatus::Detected => {
-            Writes::Unit(text, joined_intent(request, conflict, sides))
+            Writes::Unit(text, joined_intent(world, request, conflict, sides))
         }
         Some(_) => Writes::Nothing,
     }
@@ -451,7 +450,7 @@ fn count(conflict: &Conflict, quorum: usize) -> Outcome<'static> {
 }
 
 fn score(slot: &Slot) -> Option<f64> {
-    slot.unit.confidence.as_ref().and_then(|confidence| confidence.score)
+    slot.score()
 }
 
 /// What both say, or the one that says anything.

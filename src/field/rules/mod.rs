@@ -24,7 +24,7 @@ use super::event::Event;
 use crate::protocol::{ErrorCode, Mode, Unit, Warning};
 
 pub use attune::{Selection, document, document_of, kind, select};
-pub use attune_shown::show;
+pub use attune_shown::{Unshown, show};
 pub use compact::{Plan, Preparation};
 pub use compare::{Stated, Statement, stands, suspicions};
 pub use detect::{detect, target};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::decide::{Change, Ground};
+use super::super::decide::{Change, Ground, Halt};
 use super::super::event::Event;
 use super::relate;
-use crate::protocol::{Mode, RecordRequest, Recorded, Refusal, Source, Unit, UnitId};
+use crate::protocol::{Mode, RecordRequest, Recorded, Source, Unit, UnitId};
 
-pub(in super::super) fn record(ground: &Ground<'_>, request: &RecordRequest) -> Result<Change, Refusal> {
+pub(in super::super) fn record(ground: &Ground<'_>, request: &RecordRequest) -> Result<Change, Halt> {
     let mut relations = request.relations.clone();
     let committed = request.mode == Mode::Committed;
     let effects = relate::resolve(ground, &mut relations, committed)?;

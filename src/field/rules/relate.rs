@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::decide::Ground;
+use super::super::decide::{Ground, Halt};
 use super::super::event::Event;
+use super::super::kept::Wanting;
 use super::super::state::{ConflictNo, Slot, UnitNo};
 use super::detected;
 use crate::limits::OPEN_CONFLICTS_MAX;
@@ -30,7 +31,7 @@ pub(in super::super) fn resolve(
     ground: &Ground<'_>,
     relations: &mut [Relation],
     committed: bool,
-) -> Result<Effects, Refusal> {
+) -> Result<Effects, Halt> {
     let world = &ground.state.world;
     let mut effects = Effects { supersedes: Vec::new(), contradicts: Vec::new() };
     for (at, relation) in relations.iter_mut().enumerate() {
@@ -38,7 +39,7 @@ pub(in super::super) fn resolve(
             continue;
         }
         let Some(named) = world.find_visible(&relation.target_id, ground.agent, ground.policy) else {
-            return Err(unknown_target(at, relation));
+            return Err(unknown_target(at, relation).into());
         };
         if !committed {
             continue;
@@ -47,10 +48,10 @@ pub(in super::super) fn resolve(
         let slot = world.slot(no);
         if slot.purged {
             // The chain ends in a unit that is gone: there is nothing left that stands for it.
-            return Err(unknown_target(at, relation));
+            return Err(unknown_target(at, relation).into());
         }
         if !slot.status.is_live() {
-            return Err(dead_target(at, relation, slot));
+            return Err(dead_target(at, relation, slot).into());
         }
         if no != named {
             relation.target_id = slot.id.to_string().into();
@@ -61,11 +62,14 @@ pub(in super::super) fn resolve(
             }
         } else if effects.contradicts.iter().all(|(known, _)| *known != no) {
             if world.open_disputes.get(&no).is_some_and(|open| open.len() >= OPEN_CONFLICTS_MAX) {
-                return Err(disputed_enough(at, slot));
+                return Err(disputed_enough(at, slot).into());
             }
             effects.contradicts.push((no, relation.description.clone()));
         }
     }
+    // A conflict tells what both say, and what is contested is read again: its text comes back to memory.
+    let unsaid = |no: &UnitNo| ground.policy.level >= 1 && ground.whole(*no).is_none();
+    Wanting::check(world, effects.contradicts.iter().map(|(no, _)| *no).filter(unsaid))?;
     Ok(effects)
 }
 
@@ -118,7 +122,8 @@ impl Effects {
             for (number, (no, said)) in (0..).zip(&self.contradicts) {
                 let id = ConflictId::new(ground.epoch, number);
                 made.push(id);
-                let conflict = explicit_conflict(id, &world.slot(*no).unit, unit, said.as_deref());
+                let older = (world.slot(*no), ground.whole(*no));
+                let conflict = explicit_conflict(id, older, unit, said.as_deref());
                 let contested = self.newly_contested(ground, *no, unit.id, &mut unit_is_listed);
                 events.push(Event::ConflictCreated { conflict: Arc::new(conflict), contested });
             }
@@ -133,7 +138,8 @@ impl Effects {
             }
             let id = ConflictId::new(ground.epoch, u32::try_from(made.len()).unwrap_or(u32::MAX));
             made.push(id);
-            let conflict = detected::conflict(id, &world.slot(no).unit, unit, suspicion);
+            let older = (world.slot(no).id, world.slot(no).kind);
+            let conflict = detected::conflict(id, older, (unit.id, unit.kind), suspicion);
             let contested = self.newly_contested(ground, no, unit.id, &mut unit_is_listed);
             events.push(Event::ConflictCreated { conflict: Arc::new(conflict), contested });
         }
@@ -218,7 +224,12 @@ fn settled(
 }
 
 /// The conflict that a `contradicts` relation makes. The new unit is always the younger of the two.
-fn explicit_conflict(id: ConflictId, older: &Unit, newer: &Unit, said: Option<&str>) -> Conflict {
+fn explicit_conflict(
+    id: ConflictId,
+    (older, whole): (&Slot, Option<&Unit>),
+    newer: &Unit,
+    said: Option<&str>,
+) -> Conflict {
     let description = match said {
         Some(said) if !said.trim().is_empty() => super::excerpt(said, super::SAID),
         _ => format!(
@@ -228,7 +239,7 @@ fn explicit_conflict(id: ConflictId, older: &Unit, newer: &Unit, said: Option<&s
             super::excerpt(&newer.content, 100),
             older.kind,
             older.id,
-            super::excerpt(&older.content, 100),
+            super::excerpt(whole.map_or("", |unit| &*unit.content), 100),
         ),
     };
     Conflict {

@@ -292,7 +292,8 @@ impl Walk<'_> {
     /// before its COMMIT said otherwise is no relation of the unit, and its author's alone.
     fn stands_so(&self, no: UnitNo, told: &crate::protocol::Unit) -> bool {
         let slot = self.world.slot(no);
-        let committed = slot.unit.mode == Mode::Committed && slot.epoch <= self.as_of;
+        // Of a purged one nobody knows any more that it was a draft.
+        let committed = (slot.purged || slot.mode == Mode::Committed) && slot.epoch <= self.as_of;
         told.mode == Mode::Committed || !committed
     }
 

@@ -92,11 +92,7 @@ impl Web for Relations<'_> {
         let of = |place| self.unit(place).map(|no| self.0.slot(no));
         let (unit, other) = (of(document)?, of(other)?);
         let kind = |from: &Slot, to: &Slot| {
-            from.unit
-                .relations
-                .iter()
-                .find(|relation| target(relation) == Some(to.id))
-                .map(|found| found.kind)
+            from.relations().iter().find(|relation| target(relation) == Some(to.id)).map(|found| found.kind)
         };
         let said = |words: &str| format!("{words} {}", other.id);
         kind(unit, other)
@@ -113,7 +109,7 @@ fn each_tied(world: &World, no: UnitNo, each: &mut dyn FnMut(RelationType, UnitN
         let slot = world.slot(*no);
         slot.place.is_some() && slot.status != UnitStatus::Retracted && !slot.purged
     };
-    let outward = slot.unit.relations.iter().take(TIES_A_UNIT_MAX);
+    let outward = slot.relations().iter().take(TIES_A_UNIT_MAX);
     for relation in outward {
         if let Some(other) = target(relation).and_then(|id| world.find(id)).filter(stands) {
             each(relation.kind, other);
@@ -121,7 +117,7 @@ fn each_tied(world: &World, no: UnitNo, each: &mut dyn FnMut(RelationType, UnitN
     }
     let inward = world.inbound.get(&slot.id).into_iter().flat_map(|of| of.iter().rev());
     for (source, at) in inward.take(TIES_A_UNIT_MAX).filter(|(source, _)| stands(source)) {
-        each(world.slot(*source).unit.relations[*at as usize].kind, *source);
+        each(world.slot(*source).relations()[*at as usize].kind, *source);
     }
 }
 

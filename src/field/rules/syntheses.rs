@@ -64,8 +64,9 @@ impl Planned {
 
     /// Who says what in the units that it quotes.
     pub(super) fn quotes<'a>(&self, world: &'a World) -> Vec<(&'a str, &'a str)> {
-        let unit = |no: &UnitNo| &world.slot(*no).unit;
-        self.quoted.iter().map(unit).map(|unit| (&*unit.source.agent_id, &*unit.content)).collect()
+        // It was planned in this world, in which they are not archived, so all of them are held whole.
+        let whole = |no: &UnitNo| world.slot(*no).whole();
+        self.quoted.iter().filter_map(whole).map(|unit| (&*unit.source.agent_id, &*unit.content)).collect()
     }
 
     /// Takes the text of a language model in place of the originals' sentences; who it was is told with the purpose.
@@ -114,24 +115,25 @@ pub fn grouped(world: &World, units: &[UnitNo], directions: &[Vector]) -> Vec<Ve
 /// Writes the synthesis of a group.
 pub fn compose(world: &World, condenser: &mut Condenser, group: Vec<UnitNo>) -> Planned {
     let slots: Vec<&Slot> = group.iter().map(|no| world.slot(*no)).collect();
-    let quoted: Vec<UnitNo> = group.iter().copied().filter(|no| world.slot(*no).status.is_live()).collect();
+    // What is summarized is not archived yet, so it is held whole.
+    let stands = |no: &UnitNo| world.slot(*no).status.is_live() && !world.slot(*no).is_shelved();
+    let quoted: Vec<UnitNo> = group.iter().copied().filter(stands).collect();
     let quote = |no: &UnitNo| {
-        let unit = &world.slot(*no).unit;
-        Quote { author: &unit.source.agent_id, content: &unit.content }
+        let slot = world.slot(*no);
+        Some(Quote { author: world.author_of(slot), content: &slot.whole()?.content })
     };
-    let quotes: Vec<_> = quoted.iter().map(quote).collect();
+    let quotes: Vec<_> = quoted.iter().filter_map(quote).collect();
     let mut content = condenser.condense(&quotes, SYNTHESIS_CHARS_MAX);
-    let task_id = shared_by_most(slots.iter().map(|slot| slot.unit.intent.task_id.as_ref()));
+    let task_id = shared_by_most(slots.iter().map(|slot| world.task_of(slot)));
     if content.is_empty() {
         content = nothing_stands(slots.len(), task_id.as_deref());
     }
-    let session = slots[0].unit.source.session_id.clone();
-    let session =
-        session.filter(|id| slots.iter().all(|slot| slot.unit.source.session_id.as_ref() == Some(id)));
+    let session = slots[0].session().cloned();
+    let session = session.filter(|id| slots.iter().all(|slot| slot.session() == Some(id)));
     Planned {
         quoted: quoted.into(),
         content: content.into(),
-        intent: Intent { purpose: purpose(&slots).into(), task_id, question: None },
+        intent: Intent { purpose: purpose(world, &slots).into(), task_id, question: None },
         confidence: least_confidence(&slots),
         session,
         written: false,
@@ -156,11 +158,12 @@ fn shared_by_most<'a>(all: impl Iterator<Item = Option<&'a Arc<str>>>) -> Option
 }
 
 /// Whose units, and what most of them were for; the purpose of one that does not stand is not told.
-fn purpose(slots: &[&Slot]) -> String {
+fn purpose(world: &World, slots: &[&Slot]) -> String {
     let mut authors: Vec<&str> = Vec::new();
     for slot in slots {
-        if !authors.contains(&&*slot.unit.source.agent_id) {
-            authors.push(&slot.unit.source.agent_id);
+        let author = world.author_of(slot);
+        if !authors.contains(&&**author) {
+            authors.push(author);
         }
     }
     let more = authors.len().saturating_sub(AUTHORS);
@@ -168,8 +171,9 @@ fn purpose(slots: &[&Slot]) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let units = if slots.len() == 1 { "1 unit".to_owned() } else { format!("{} units", slots.len()) };
     let mut said: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (at, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.status.is_live()) {
-        said.entry(&slot.unit.intent.purpose).or_insert((0, usize::MAX - at)).0 += 1;
+    let standing = slots.iter().enumerate().filter(|(_, slot)| slot.status.is_live());
+    for (at, unit) in standing.filter_map(|(at, slot)| Some((at, slot.whole()?))) {
+        said.entry(&unit.intent.purpose).or_insert((0, usize::MAX - at)).0 += 1;
     }
     let most = said.into_iter().max_by_key(|(_, count)| *count).map(|(text, _)| excerpt(text, PURPOSE));
     let most = most.map(|text| format!(": {text}")).unwrap_or_default();
@@ -178,8 +182,7 @@ fn purpose(slots: &[&Slot]) -> String {
 
 /// A synthesis is as sure as the least sure of its originals. Units recorded at level 0 may lack a score.
 fn least_confidence(slots: &[&Slot]) -> Option<Confidence> {
-    let score = |slot: &&Slot| slot.unit.confidence.as_ref().and_then(|confidence| confidence.score);
-    let scored = slots.iter().filter_map(|slot| Some((score(slot)?, slot.id)));
+    let scored = slots.iter().filter_map(|slot| Some((slot.score()?, slot.id)));
     let (least, unit) = scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
     let reason = match slots.len() {
         1 => format!("That of {unit}, which it sums up."),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bytes::{Source, Stored, take_all};
 use super::units::take_slots;
 use super::{Head, Part, take_json};
+use crate::field::kept::Shelving;
 use crate::field::presence::Presence;
 use crate::field::shelf::{Sweep, WORDS};
 use crate::field::state::{
@@ -200,6 +201,12 @@ impl Assembly {
         if Head::of(&world, ledger.len(), seen.len()) != head? {
             return None;
         }
-        Some(State { clock: world.last_epoch, world, ledger, presence: Presence::remembered(&seen) })
+        Some(State {
+            clock: world.last_epoch,
+            shelving: Shelving::of(&world),
+            world,
+            ledger,
+            presence: Presence::remembered(&seen),
+        })
     }
 }

@@ -29,7 +29,7 @@ use bytes::{Hash64, Source, Stored, listed};
 use units::SlotsWriter;
 
 /// What bytes mean and what a log comes to; see above.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// About how large a part gets.
 const PART_BYTES: usize = 1 << 20;
@@ -167,7 +167,8 @@ impl Snapshot {
     /// Of a state.
     pub fn of(state: &State) -> Self {
         // The clock is the log's to tell.
-        let State { clock: _, world, ledger, presence } = state;
+        // What is to leave memory leaves it as a start has read the log behind.
+        let State { clock: _, world, ledger, presence, shelving: _ } = state;
         Self { world: world.clone(), answered: ledger.answered(), whereabouts: presence.all() }
     }
 

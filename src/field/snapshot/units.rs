@@ -4,9 +4,11 @@
 //! texts, each once, and units name them by their place: what is read back shares them, as it did before.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::bytes::{Source, Stored, listed, put_text};
+use crate::field::kept::{Kept, Stub};
 use crate::field::put_away::nothing;
 use crate::field::state::{Slot, TaskNo};
 use crate::protocol::{
@@ -54,11 +56,11 @@ impl<'a> SlotsWriter<'a> {
         let out = &mut self.slots;
         self.count += 1;
         // All fields are named, so that a new one cannot be forgotten.
-        let Slot { id, unit, epoch, author, chain, place, task, kind, mode, status, purged } = slot;
+        let Slot { id, kept, epoch, author, chain, place, task, kind, mode, status, purged } = slot;
         id.put(out);
         epoch.put(out);
         author.put(out);
-        chain.put(out);
+        chain.map_or(0, NonZeroU32::get).put(out);
         place.put(out);
         task.map_or(0, TaskNo::get).put(out);
         kind.put(out);
@@ -69,6 +71,11 @@ impl<'a> SlotsWriter<'a> {
             // What stands in its unit's place is no unit of its own.
             return;
         }
+        let unit = match kept {
+            Kept::Whole(unit) => unit,
+            Kept::Shelved(stub) => return self.put_stub(stub),
+        };
+        true.put(out);
         let Unit { id, mode, kind, content, intent, confidence, source, relations } = &**unit;
         id.put(out);
         mode.put(out);
@@ -85,6 +92,18 @@ impl<'a> SlotsWriter<'a> {
         }
         at.put(out);
         relations.put(out);
+    }
+
+    fn put_stub(&mut self, stub: &'a Stub) {
+        let out = &mut self.slots;
+        false.put(out);
+        let Stub { session, relations, score, evidence, text_bytes } = stub;
+        self.shared.place(session.as_deref()).put(out);
+        relations.len().put(out);
+        relations.iter().for_each(|relation| relation.put(out));
+        score.put(out);
+        evidence.put(out);
+        text_bytes.put(out);
     }
 
     /// The part, and an empty one begun.
@@ -113,12 +132,19 @@ pub(super) fn take_slots(bytes: &[u8]) -> Option<Vec<Slot>> {
 
 fn take_slot(from: &mut Source<'_>, shared: &[Arc<str>]) -> Option<Slot> {
     let (id, epoch) = (Stored::take(from)?, Stored::take(from)?);
-    let (author, chain, place) = (Stored::take(from)?, Stored::take(from)?, Stored::take(from)?);
+    let (author, chain) = (Stored::take(from)?, NonZeroU32::new(Stored::take(from)?));
+    let place = Stored::take(from)?;
     let task = TaskNo::new(Stored::take(from)?);
     let (kind, mode, status) = (Stored::take(from)?, Stored::take(from)?, Stored::take(from)?);
     let purged = Stored::take(from)?;
-    let unit = if purged { nothing() } else { Arc::new(take_unit(from, shared)?) };
-    Some(Slot { id, unit, epoch, author, chain, place, task, kind, mode, status, purged })
+    let kept = if purged {
+        Kept::Whole(nothing())
+    } else if Stored::take(from)? {
+        Kept::Whole(Arc::new(take_unit(from, shared)?))
+    } else {
+        Kept::Shelved(Arc::new(take_stub(from, shared)?))
+    };
+    Some(Slot { id, kept, epoch, author, chain, place, task, kind, mode, status, purged })
 }
 
 /// A text by its place; the outer nothing is a place that is none.
@@ -127,6 +153,13 @@ fn at(place: u32, shared: &[Arc<str>]) -> Option<Option<Arc<str>>> {
         None => Some(None),
         Some(at) => shared.get(at).map(|text| Some(Arc::clone(text))),
     }
+}
+
+fn take_stub(from: &mut Source<'_>, shared: &[Arc<str>]) -> Option<Stub> {
+    let session = at(Stored::take(from)?, shared)?;
+    let relations = Vec::<Relation>::take(from)?.into();
+    let (score, evidence) = (Stored::take(from)?, Stored::take(from)?);
+    Some(Stub { session, relations, score, evidence, text_bytes: Stored::take(from)? })
 }
 
 fn take_unit(from: &mut Source<'_>, shared: &[Arc<str>]) -> Option<Unit> {

@@ -208,7 +208,7 @@ fn an_agent_that_left_registers_again_in_another_role_and_keeps_its_units() {
     let unit = stage.record("ada", "x");
     stage.send("ada", "DEREGISTER", json!({ "agent_id": "ada" })).ok();
     stage.say(register("ada", "another")).ok();
-    assert_eq!(&*stage.slot(&unit).unit.source.agent_role, "ada");
+    assert_eq!(&*stage.slot(&unit).said().source.agent_role, "ada");
     stage.give_up("ada", "RETRACT", &unit).ok();
 }
 

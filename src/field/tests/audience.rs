@@ -10,7 +10,7 @@ use proptest::prelude::*;
 impl Stage {
     /// The notices of the entry at an epoch, as of now.
     fn notices(&self, epoch: u64) -> Vec<Notice> {
-        all_notices(&self.state.world, &Entry::from_json(&self.kept[&epoch]).unwrap())
+        all_notices(&self.filled(), &Entry::from_json(&self.kept[&epoch]).unwrap())
     }
 
     /// What the last operation gave notice of, as `"<event> <about>"`.
@@ -327,7 +327,7 @@ proptest! {
     #[test]
     fn notices_are_what_changed_whenever_they_are_told(steps in prop::collection::vec(step(), 1..80)) {
         let stage = super::random::stage_after(&steps);
-        let last = &stage.state.world;
+        let last = &stage.filled();
         let mut state = State::default();
         for text in stage.kept.values() {
             let entry = Entry::from_json(text).unwrap();

@@ -7,7 +7,7 @@ use super::random::{stage_after, step};
 use super::*;
 
 fn page(stage: &Stage, filter: &UnitFilter, asker: Option<&str>) -> (Vec<String>, Option<String>) {
-    let shown = stage.state.world.units_shown(filter, asker, &stage.policy);
+    let shown = stage.filled().units_shown(filter, asker, &stage.policy).unwrap();
     let units = list(&shown["units"]).iter().map(|unit| text(&unit["id"])).collect();
     (units, shown["cursor"].as_str().map(str::to_owned))
 }

@@ -28,13 +28,13 @@ impl Stage {
     }
 
     pub(super) fn shown(&self, unit: &str) -> Option<Value> {
-        self.state.world.unit_shown(unit, None, &self.policy)
+        self.filled().unit_shown(unit, None, &self.policy).expect("all texts are there")
     }
 
     /// What the last entry gives notice of.
     fn last_notices(&self) -> Vec<(EventName, Cursor, String)> {
         let entry = Entry::from_json(self.kept.values().last().unwrap()).unwrap();
-        let notices = all_notices(&self.state.world, &entry);
+        let notices = all_notices(&self.filled(), &entry);
         notices.into_iter().map(|notice| (notice.event, notice.cursor, notice.summary)).collect()
     }
 }
@@ -65,7 +65,7 @@ fn archived_units_are_out_of_attune_unless_asked_for_and_nowhere_else() {
     assert_eq!(stage.shown(&a).unwrap()["archived"], false);
     for (archived, ids) in [(Some(true), vec![&b, &c]), (Some(false), vec![&a]), (None, vec![&a, &b, &c])] {
         let filter = UnitFilter { limit: 9, archived, ..UnitFilter::default() };
-        let page = stage.state.world.units_shown(&filter, None, &stage.policy);
+        let page = stage.filled().units_shown(&filter, None, &stage.policy).unwrap();
         let listed: Vec<_> = list(&page["units"]).iter().map(|unit| text(&unit["id"])).collect();
         assert_eq!(listed.iter().collect::<Vec<_>>(), ids, "archived: {archived:?}");
     }
@@ -247,7 +247,7 @@ fn a_place_of_a_notice_stays_when_a_unit_before_it_is_purged() {
     stage.touched("archive", json!({ "status": ["superseded"] }));
     let archived = Entry::from_json(stage.kept.values().last().unwrap()).unwrap();
     let places = |stage: &Stage, entry: &Entry| -> Vec<(u32, EventName)> {
-        let told = all_notices(&stage.state.world, entry);
+        let told = all_notices(&stage.filled(), entry);
         told.into_iter().map(|notice| (notice.cursor.index, notice.event)).collect()
     };
     let (recorded_before, archived_before) = (places(&stage, &recorded), places(&stage, &archived));
@@ -262,7 +262,7 @@ fn a_place_of_a_notice_stays_when_a_unit_before_it_is_purged() {
     };
     assert_eq!(places(&stage, &recorded), left(&recorded_before, &[1]));
     assert_eq!(places(&stage, &archived), left(&archived_before, &[0, 1]));
-    assert_eq!(notices(&stage.state.world, &recorded).places, 3);
+    assert_eq!(notices(&stage.filled(), &recorded).unwrap().places, 3);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn summaries_are_units_that_elaborate_their_originals_which_are_archived() {
         "storage_reclaimed_bytes": null });
     assert_eq!(reply, expected);
     let id = format!("mem-{}", stage.state.clock);
-    let unit = stage.slot(&id).unit.clone();
+    let unit = stage.slot(&id).said().clone();
     assert_eq!(unit.kind, MemoryType::Synthesis);
     assert_eq!((&*unit.source.agent_id, &*unit.source.agent_role), ("system", "system"));
     let targets: Vec<_> = unit.relations.iter().map(|of| (of.kind.name(), &*of.target_id)).collect();
@@ -329,7 +329,7 @@ fn a_lone_match_gets_a_synthesis_of_its_own_and_large_ones_are_several() {
     let only = stage.record("ada", "x");
     assert_eq!(stage.compact("ada", "summarize", json!({}))["synthesis_units_created"], 1);
     assert_eq!(
-        &*stage.slot(&format!("mem-{}", stage.state.clock)).unit.intent.purpose,
+        &*stage.slot(&format!("mem-{}", stage.state.clock)).said().intent.purpose,
         "Summary of 1 unit by ada: to know"
     );
     let units: Vec<_> = (0..60).map(|number| stage.record("ada", &format!("word{number} said"))).collect();
@@ -341,7 +341,7 @@ fn a_lone_match_gets_a_synthesis_of_its_own_and_large_ones_are_several() {
     let mut elaborated: Vec<String> = (0..made)
         .map(|number| if number == 0 { format!("mem-{epoch}") } else { format!("mem-{epoch}.{number}") })
         .flat_map(|id| {
-            stage.slot(&id).unit.relations.iter().map(|of| of.target_id.to_string()).collect::<Vec<_>>()
+            stage.slot(&id).said().relations.iter().map(|of| of.target_id.to_string()).collect::<Vec<_>>()
         })
         .collect();
     elaborated.sort_by_key(|id| id.parse::<crate::protocol::UnitId>().unwrap());
@@ -355,7 +355,7 @@ fn where_nothing_stands_nothing_is_quoted() {
     let a = stage.record("ada", "A secret that was wrong.");
     stage.give_up("ada", "RETRACT", &a).ok();
     stage.touched("summarize", json!({}));
-    let unit = stage.slot(&format!("mem-{}", stage.state.clock)).unit.clone();
+    let unit = stage.slot(&format!("mem-{}", stage.state.clock)).said().clone();
     assert_eq!(
         &*unit.content,
         "1 archived unit was superseded or retracted; nothing of that is quoted here."

@@ -94,7 +94,7 @@ fn contradicting_what_is_superseded_means_the_latest_of_its_chain() {
     let new = stage.relate("ada", &[["supersedes", &old]]).unit_id();
     let against = stage.relate("ada", &[["contradicts", &old]]).unit_id();
     assert_eq!(only(&mut stage)["unit_a"], json!(new));
-    assert_eq!(&*stage.slot(&against).unit.relations[0].target_id, new.as_str());
+    assert_eq!(&*stage.slot(&against).said().relations[0].target_id, new.as_str());
     assert_eq!((stage.status(&old), stage.status(&new)), (Superseded, Contested));
 }
 
@@ -217,7 +217,7 @@ fn a_unit_tells_its_conflicts_and_its_inbound_relations() {
     let mut stage = Stage::with_agents(&["ada"]);
     let unit = stage.record("ada", "unit");
     let reply = stage.relate("ada", &[["contradicts", &unit]]);
-    let shown = stage.state.world.unit_shown(&unit, None, &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&unit, None, &stage.policy).unwrap().unwrap();
     assert_eq!(shown["conflicts"], json!([format!("conflict-{}", reply.epoch)]));
     let inbound = json!([{ "type": "contradicts", "source_id": reply.unit_id(), "description": null }]);
     assert_eq!(shown["inbound_relations"], inbound);

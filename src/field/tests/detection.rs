@@ -39,7 +39,10 @@ impl Stage {
             Ok(Request::Commit(request)) => {
                 let draft = world.find(request.memory_unit_id.parse().expect("an id"));
                 let Some(draft) = draft else { return Suspected::Unasked };
-                self.compared(&Statement::committed(world.slot(draft), request), most)
+                let Some(committed) = Statement::committed(world.slot(draft), request) else {
+                    return Suspected::Unasked;
+                };
+                self.compared(&committed, most)
             }
             _ => return Suspected::Unasked,
         };
@@ -50,7 +53,7 @@ impl Stage {
     fn compared(&self, statement: &Statement<'_>, most: u32) -> Vec<Suspicion> {
         let world = &self.state.world;
         let others = world.timeline.iter().take(most as usize).map(|(_, no)| *no);
-        let recall = |no| Some(std::sync::Arc::new(Statement::of(world.slot(no)).read()));
+        let recall = |no| Some(std::sync::Arc::new(Statement::of(world.slot(no)).expect("it stands").read()));
         suspicions(world, statement, &statement.read(), others, recall)
     }
 
@@ -79,7 +82,7 @@ impl Stage {
 
     fn found(&self, no: UnitNo) -> Vec<Finding> {
         let slot = self.state.world.slot(no);
-        let found = self.compared(&Statement::of(slot), u32::MAX);
+        let found = self.compared(&Statement::of(slot).expect("it stands"), u32::MAX);
         found.into_iter().map(|suspicion| Finding { unit: slot.id, suspicion }).collect()
     }
 
@@ -382,7 +385,7 @@ fn conflicts_noticed_behind_are_told_of_like_others() {
     stage.catch_up_behind(9);
     let (_, text) = stage.kept.last_key_value().unwrap();
     let entry = Entry::from_json(text).unwrap();
-    let told = notices(&stage.state.world, &entry);
+    let told = notices(&stage.state.world, &entry).unwrap();
     let names: Vec<_> = told.told.iter().map(|notice| notice.event.name()).collect();
     assert_eq!(names, ["conflict.detected", "memory.contested", "memory.contested"]);
     assert_eq!(announced(&entry), told.told.iter().map(|notice| notice.event).collect());

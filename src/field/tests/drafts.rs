@@ -35,10 +35,10 @@ fn sees(stage: &mut Stage, view: &str, unit: &str, asker: Option<&str>) -> bool 
             let draft = with(related("x", &[["supersedes", unit]]), json!({ "mode": "draft" }));
             return stage.send(agent, "RECORD", draft).outcome.is_ok();
         }
-        "unit GET" => return stage.state.world.unit_shown(unit, asker, &stage.policy).is_some(),
+        "unit GET" => return stage.filled().unit_shown(unit, asker, &stage.policy).unwrap().is_some(),
         "units GET" => {
             let filter = UnitFilter { limit: 9, status: Some(stage.status(unit)), ..UnitFilter::default() };
-            return mentions(&stage.state.world.units_shown(&filter, asker, &stage.policy), unit);
+            return mentions(&stage.filled().units_shown(&filter, asker, &stage.policy).unwrap(), unit);
         }
         "log line" => {
             return stage.kept.values().flat_map(|body| lines_of(body)).any(|line| line.contains(SECRET));
@@ -85,11 +85,12 @@ fn no_answer_to_another_agent_holds_a_word_of_a_draft_nor_its_id() {
                 answers.push(stage.replay("bob", target, depth).ok());
             }
         }
-        answers.push(stage.state.world.units_shown(
+        let listed = stage.filled().units_shown(
             &UnitFilter { limit: 99, status: Some(UnitStatus::Retracted), ..UnitFilter::default() },
             Some("bob"),
             &stage.policy,
-        ));
+        );
+        answers.push(listed.unwrap());
         for answer in answers {
             assert!(!answer.to_string().contains(SECRET), "{answer}");
         }
@@ -132,18 +133,18 @@ fn drafts_are_asked_for_and_have_no_inbound_relations_yet() {
     let base = stage.record("bob", "base");
     let draft = with(related("mine", &[["supports", &base]]), json!({ "mode": "draft" }));
     let unit = stage.send("ada", "RECORD", draft).unit_id();
-    let shown = stage.state.world.unit_shown(&base, Some("ada"), &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&base, Some("ada"), &stage.policy).unwrap().unwrap();
     assert_eq!(shown["inbound_relations"], json!([]));
     assert_eq!(stage.attuned_ids("ada", json!({ "include_own": true })), [base.as_str()]);
     assert_eq!(stage.attuned_ids("ada", json!({ "include_drafts": true })), [base.clone(), unit.clone()]);
-    let all = stage.state.world.units_shown(
+    let all = stage.filled().units_shown(
         &UnitFilter { limit: 9, ..UnitFilter::default() },
         Some("ada"),
         &stage.policy,
     );
-    assert!(!mentions(&all, &unit), "units GET lists no drafts unless asked by status");
+    assert!(!mentions(&all.unwrap(), &unit), "units GET lists no drafts unless asked by status");
     stage.commit("ada", &unit).ok();
-    let shown = stage.state.world.unit_shown(&base, None, &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&base, None, &stage.policy).unwrap().unwrap();
     assert_eq!(shown["inbound_relations"][0]["source_id"], json!(unit));
 }
 
@@ -161,7 +162,7 @@ fn shared_drafts_are_everyones_but_discarded_ones_are_not() {
     stage.give_up("ada", "DISCARD", &unit).ok();
     assert!(stage.attuned_ids("bob", json!({})).is_empty());
     assert_eq!(stage.replay("bob", ["memory_unit", &unit], "full_trace").code(), ErrorCode::UnitNotFound);
-    assert!(stage.state.world.unit_shown(&unit, Some("bob"), &stage.policy).is_none());
+    assert!(stage.filled().unit_shown(&unit, Some("bob"), &stage.policy).unwrap().is_none());
 }
 
 /// What is in a draft must not show in the scores of others either: a word that only it has would.

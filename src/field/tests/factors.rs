@@ -78,7 +78,7 @@ fn tasks_are_tied_by_what_their_units_depend_on_and_block() {
             stage.send("ada", "RECORD", serving(Some(task), &format!("begun {task}"), &[])).ok();
         }
         let target =
-            stage.state.world.units.iter().find(|slot| slot.unit.intent.task_id.as_deref() == Some(to));
+            stage.state.world.units.iter().find(|slot| slot.said().intent.task_id.as_deref() == Some(to));
         let target = target.expect("a unit of the task").id.to_string();
         stage.send("ada", "RECORD", serving(Some(from), "tied", &[[kind, &target]])).ok();
         let other = stage.send("ada", "RECORD", serving(Some("task-b"), "another thing", &[])).unit_id();

@@ -56,8 +56,11 @@ fn put_away(world: &World) {
     };
     let first_warm = (0..world.timeline.len() as u32).find(|place| !cold(*place));
     assert!(world.cold.prefix() <= first_warm.unwrap_or(world.timeline.len() as u32));
-    let texts = world.units.iter().filter(|slot| slot.purged).map(|slot| slot.unit.text_bytes());
+    let texts = world.units.iter().filter(|slot| slot.purged).map(|slot| slot.text_bytes());
     assert_eq!(texts.sum::<usize>(), 0, "nothing that was purged is left");
+    for (no, slot) in numbered().filter(|(_, slot)| slot.is_shelved()) {
+        assert!(world.is_archived(no) && !slot.purged, "what is not archived is held whole");
+    }
 }
 
 fn subscriptions(world: &World) {

@@ -78,7 +78,7 @@ fn a_committed_draft_keeps_its_id_and_gets_a_new_epoch_and_time() {
         json!({ "status": "ok", "memory_unit_id": unit, "epoch": epoch, "conflicts_detected": [] });
     assert_eq!(reply.ok(), expected);
     let slot = stage.slot(&unit);
-    assert!(slot.epoch == epoch && epoch > draft_epoch && slot.unit.source.timestamp.0 > draft_at);
+    assert!(slot.epoch == epoch && epoch > draft_epoch && slot.said().source.timestamp.0 > draft_at);
     assert_eq!(slot.status, Active);
     let shown = stage.attune("bob", json!({ "since_epoch": epoch }));
     assert_eq!(ids_of(&shown), [unit]);
@@ -94,7 +94,7 @@ fn a_commit_needs_a_confidence_from_the_draft_or_from_itself() {
     assert_eq!(stage.status(&unit), Draft, "refused, it stays a draft");
     let confidence = json!({ "score": 0.9, "reason": "checked" });
     stage.send("ada", "COMMIT", json!({ "memory_unit_id": unit, "confidence": confidence })).ok();
-    assert_eq!(stage.slot(&unit).unit.confidence.as_ref().unwrap().score, Some(0.9));
+    assert_eq!(stage.slot(&unit).said().confidence.as_ref().unwrap().score, Some(0.9));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_commit_follows_what_has_changed_since_the_draft() {
     let newer = stage.relate("bob", &[["supersedes", &old]]).unit_id();
     stage.commit("ada", &unit).ok();
     assert_eq!((stage.status(&newer), stage.status(&unit)), (Superseded, Active));
-    assert_eq!(&*stage.slot(&unit).unit.relations[0].target_id, newer.as_str());
+    assert_eq!(&*stage.slot(&unit).said().relations[0].target_id, newer.as_str());
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_refused_commit_leaves_a_draft_that_can_be_mended() {
     assert!(stage.state.world == world);
     stage.send("ada", "COMMIT", json!({ "memory_unit_id": unit, "relations": [] })).ok();
     assert_eq!(stage.status(&unit), Active);
-    assert!(stage.slot(&unit).unit.relations.is_empty());
+    assert!(stage.slot(&unit).said().relations.is_empty());
 }
 
 #[test]
@@ -161,6 +161,6 @@ fn a_discarded_draft_is_retracted() {
     let unit = stage.draft("ada", "x");
     stage.give_up("ada", "DISCARD", &unit).ok();
     assert_eq!(stage.status(&unit), Retracted);
-    let shown = stage.state.world.unit_shown(&unit, Some("ada"), &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&unit, Some("ada"), &stage.policy).unwrap().unwrap();
     assert_eq!((&shown["mode"], &shown["status"]), (&json!("draft"), &json!("retracted")));
 }

@@ -19,7 +19,7 @@ fn the_loser_is_superseded_and_the_winner_active_again_whichever_is_older() {
         assert_eq!(stage.attuned_ids("kim", json!({})), [winner.as_str()]);
         // The winner is the loser's successor: what names the loser means the winner from now on.
         let against = stage.relate("kim", &[["contradicts", loser]]).unit_id();
-        assert_eq!(&*stage.slot(&against).unit.relations[0].target_id, winner);
+        assert_eq!(&*stage.slot(&against).said().relations[0].target_id, winner);
         let new = stage.relate("kim", &[["supersedes", loser]]).unit_id();
         assert_eq!((stage.status(winner), stage.status(&new)), (Superseded, Active));
         invariants::check(&stage.state.world);
@@ -98,7 +98,7 @@ fn a_synthesis_settles_the_other_conflicts_of_both() {
     // It stands for both now.
     for old in [&dispute.a, &dispute.b] {
         let against = stage.relate("bob", &[["contradicts", old]]).unit_id();
-        assert_eq!(&*stage.slot(&against).unit.relations[0].target_id, new);
+        assert_eq!(&*stage.slot(&against).said().relations[0].target_id, new);
     }
     invariants::check(&stage.state.world);
     assert_eq!(stage.rebuilt().world, stage.state.world);

@@ -108,7 +108,7 @@ fn ballots_and_escalations_are_lines_of_the_log() {
 /// The notices of the last entry, as `(event, summary)`.
 fn last_notices(stage: &Stage) -> Vec<(&'static str, String)> {
     let entry = Entry::from_json(stage.kept.values().last().unwrap()).unwrap();
-    let told = all_notices(&stage.state.world, &entry);
+    let told = all_notices(&stage.filled(), &entry);
     let set = announced(&entry);
     assert!(told.iter().all(|notice| set.contains(notice.event)), "what is told was announced");
     let row = |notice: &Notice| {
@@ -178,7 +178,7 @@ fn whoever_may_decide_has_to_act_on_what_was_escalated() {
     let (mut stage, dispute) = Dispute::staged();
     stage.merge("kim", &dispute.conflict, "authority", json!({})).ok();
     let entry = Entry::from_json(stage.kept.values().last().unwrap()).unwrap();
-    let told = all_notices(&stage.state.world, &entry);
+    let told = all_notices(&stage.filled(), &entry);
     let subscription = Subscription {
         id: "s".into(),
         events: vec![EventName::ConflictEscalated],

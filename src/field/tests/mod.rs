@@ -35,6 +35,7 @@ mod refusals;
 mod replay;
 mod replay_bounds;
 mod scope;
+mod shelved;
 mod strategies;
 mod subscribe;
 mod token_budget;
@@ -46,7 +47,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, UnitStatus};
+use crate::protocol::{Envelope, ErrorCode, Refusal, Timestamp, Unit, UnitStatus};
 use crate::relevance::{Condenser, Index, Reader, Tokens};
 
 /// A message before it is sent.
@@ -128,6 +129,8 @@ struct Stage {
     detection: detection::Detection,
     now: u64,
     sent: u64,
+    /// Whether the texts of archived units stay in memory.
+    keeps: bool,
 }
 
 impl Stage {
@@ -174,16 +177,22 @@ impl Stage {
         let command = Command { at: Timestamp(self.now), connection: saying.connection, message };
         let mut command = command;
         let mut verdict = decide(&self.state, &self.policy, &command);
-        while let Verdict::Prepare(preparation) = verdict {
-            command.message.plan = Some(Arc::new(self.plan(&preparation)));
+        loop {
+            match verdict {
+                Verdict::Prepare(preparation) => {
+                    command.message.plan = Some(Arc::new(self.plan(&preparation)));
+                }
+                Verdict::Fetch(wanting) => command.message.recalled = self.recalled(&wanting),
+                _ => break,
+            }
             verdict = decide(&self.state, &self.policy, &command);
         }
         let reply = match verdict {
-            Verdict::Prepare(_) => unreachable!("it was planned"),
+            Verdict::Prepare(_) | Verdict::Fetch(_) => unreachable!("it was planned"),
             Verdict::Refuse(refusal) => return Reply { epoch: self.state.clock, outcome: Err(refusal) },
             Verdict::Change(entry) => {
                 let epoch = entry.epoch;
-                self.enter(&entry);
+                self.enter_with(&entry, &command.message.recalled);
                 Reply { epoch, outcome: Ok(self.first_answer(epoch)) }
             }
             Verdict::Repeat { epoch } => Reply { epoch, outcome: Ok(self.first_answer(epoch)) },
@@ -211,15 +220,54 @@ impl Stage {
             return Vec::new();
         }
         let world = &self.state.world;
-        let direction = |no: &UnitNo| self.reader.embed(&document(world.slot(*no)));
+        let direction = |no: &UnitNo| self.reader.embed(&document(world.slot(*no)).unwrap());
         let directions: Vec<_> = units.iter().map(direction).collect();
         grouped(world, units, &directions)
     }
 
     fn enter(&mut self, entry: &Entry) {
+        self.enter_with(entry, &[]);
+    }
+
+    /// Enters what was decided with these units at hand; then the texts of what is archived leave memory.
+    fn enter_with(&mut self, entry: &Entry, recalled: &[Arc<Unit>]) {
         apply(&mut self.state, entry);
+        for no in self.state.shelving.take_back() {
+            let id = self.state.world.slot(no).id;
+            let unit = recalled.iter().find(|unit| unit.id == id).expect("the rule had its text");
+            assert!(self.state.world.give(no, Arc::clone(unit)));
+        }
+        if !self.keeps {
+            self.state.shelve(usize::MAX, entry.epoch);
+        }
         let before = self.kept.insert(entry.epoch, entry.to_json());
         assert!(before.is_none(), "one entry per epoch");
+    }
+
+    /// Units as the log tells them.
+    fn recalled(&self, Wanting(units): &Wanting) -> Vec<Arc<Unit>> {
+        let of = |no: &UnitNo| {
+            let slot = self.state.world.slot(*no);
+            let entry = Entry::from_json(&self.kept[&slot.epoch]).unwrap();
+            let told = entry.events.into_iter().find_map(|event| match event {
+                Event::Recorded { unit, .. } | Event::Committed { unit, .. } => {
+                    (unit.id == slot.id).then_some(unit)
+                }
+                _ => None,
+            });
+            told.expect("the entry at its epoch tells a unit")
+        };
+        units.iter().map(of).collect()
+    }
+
+    /// The world with all texts that are in the log.
+    fn filled(&self) -> World {
+        let mut world = self.state.world.clone();
+        let wanting = Wanting(world.shelved().collect());
+        for (no, unit) in wanting.0.iter().zip(self.recalled(&wanting)) {
+            assert!(world.give(*no, unit), "it is told as it was recorded");
+        }
+        world
     }
 
     fn first_answer(&self, epoch: u64) -> Value {
@@ -241,7 +289,18 @@ impl Stage {
                     request,
                     &read.embedded,
                 );
-                let answer = show(world, &self.tokens, read.epoch, request, selection);
+                let filled;
+                let answer = match show(world, &self.tokens, read.epoch, request, selection) {
+                    Ok(answer) => answer,
+                    Err(unshown) => {
+                        let Unshown { selection, wanting } = *unshown;
+                        assert!(!wanting.0.is_empty());
+                        filled = self.filled();
+                        show(&filled, &self.tokens, read.epoch, request, selection)
+                            .ok()
+                            .expect("all is there")
+                    }
+                };
                 let shown = answer.ids();
                 // As a client gets it: by way of text, where a score is short.
                 let answer = serde_json::from_str(&serde_json::to_string(&answer).unwrap()).unwrap();
@@ -274,11 +333,12 @@ impl Stage {
     }
 
     fn catch_up(&mut self) {
-        let world = &self.state.world;
-        for (_, no) in &world.timeline.skip(self.index.len() as usize) {
+        let world = self.filled();
+        for (_, no) in &world.timeline.clone().skip(self.index.len() as usize) {
             let slot = world.slot(*no);
-            let reading = self.index.read(&mut self.reader, &document(slot), false);
-            self.index.enter(&document(slot), kind(slot.kind), slot.task, &reading);
+            let doc = document(slot).expect("all is there");
+            let reading = self.index.read(&mut self.reader, &doc, false);
+            self.index.enter(&doc, kind(slot.kind), slot.task, &reading);
         }
     }
 
@@ -486,8 +546,8 @@ fn told(replayed: &Value) -> Vec<String> {
 
 /// All notices of an entry, those of archived units too.
 pub(crate) fn all_notices(world: &World, entry: &Entry) -> Vec<Notice> {
-    let Notices { mut told, places } = notices(world, entry);
-    told.extend(archived(world, entry, places, 0..archived_places(entry)));
+    let Notices { mut told, places } = notices(world, entry).expect("a world with all texts");
+    told.extend(archived(world, entry, places, 0..archived_places(entry)).expect("a world with all texts"));
     told
 }
 

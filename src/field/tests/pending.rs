@@ -19,7 +19,7 @@ impl Stage {
         let ids: Vec<_> = ids.iter().map(|id| id.parse().expect("an id")).collect();
         let Some(entry) = enriched(&self.state, Timestamp(self.now), &ids) else { return Vec::new() };
         self.enter(&entry);
-        assert!(all_notices(&self.state.world, &entry).is_empty(), "it changes nothing for anybody");
+        assert!(all_notices(&self.filled(), &entry).is_empty(), "it changes nothing for anybody");
         entry.events.iter().map(|event| event.event_type().to_owned()).collect()
     }
 
@@ -27,7 +27,7 @@ impl Stage {
     fn told(&self) -> Vec<(String, Option<UnitStatus>)> {
         let (_, text) = self.kept.last_key_value().expect("an entry");
         let entry = Entry::from_json(text).expect("an entry");
-        let told = all_notices(&self.state.world, &entry);
+        let told = all_notices(&self.filled(), &entry);
         assert_eq!(announced(&entry), told.iter().map(|notice| notice.event).collect());
         let status = |notice: &Notice| match &notice.subject {
             Subject::Unit { status, .. } => Some(*status),
@@ -85,7 +85,7 @@ fn a_synthesis_waits_for_its_embedding_as_any_unit_does() {
         assert_eq!(stage.rebuilt().world, stage.state.world);
         // What is told beforehand of a MERGE is what it then does.
         let no = stage.state.world.find(made.parse().unwrap()).unwrap();
-        let unit = &stage.state.world.slot(no).unit;
+        let unit = stage.state.world.slot(no).said();
         let before = stage.rebuilt_as_of(stage.state.world.slot(no).epoch - 1).world;
         let payload = json!({ "conflict_id": conflict, "strategy": "synthesis",
             "resolution": { "rationale": "so it is", "synthesis": "It leaks at night" } });

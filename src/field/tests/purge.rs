@@ -17,11 +17,9 @@ fn purged_units_are_gone_and_a_tombstone_is_left() {
     assert_eq!(stage.shown(&a), None);
     let everything = json!({ "include_own": true, "include_archived": true });
     assert_eq!(stage.attuned_ids("ada", everything), [b.clone(), c.clone()]);
-    let listed = stage.state.world.units_shown(
-        &UnitFilter { limit: 10, ..UnitFilter::default() },
-        None,
-        &stage.policy,
-    );
+    let listed =
+        stage.filled().units_shown(&UnitFilter { limit: 10, ..UnitFilter::default() }, None, &stage.policy);
+    let listed = listed.unwrap();
     assert_eq!(list(&listed["units"]).len(), 2);
     assert_eq!(stage.state.world.status()["units"]["superseded"], 0);
     for kind in ["supersedes", "contradicts"] {
@@ -145,12 +143,13 @@ fn nobody_is_told_what_a_purged_unit_said() {
     let quarrel = stage.state.world.last_epoch;
     let entries: Vec<Entry> =
         [said, quarrel].map(|epoch| Entry::from_json(&stage.kept[&epoch]).unwrap()).into();
-    let before: Vec<Notices> = entries.iter().map(|entry| notices(&stage.state.world, entry)).collect();
+    let before: Vec<Notices> =
+        entries.iter().map(|entry| notices(&stage.state.world, entry).unwrap()).collect();
     assert_eq!(before.iter().map(|notices| notices.told.len()).collect::<Vec<_>>(), [1, 4]);
     stage.send("ada", "RETRACT", json!({ "memory_unit_id": secret, "reason": "private" })).ok();
     assert_eq!(stage.touched("purge", json!({ "status": ["retracted"] })), 1);
     let world = &stage.state.world;
-    let after: Vec<Notices> = entries.iter().map(|entry| notices(world, entry)).collect();
+    let after: Vec<Notices> = entries.iter().map(|entry| notices(world, entry).unwrap()).collect();
     let places = |all: &[Notices]| all.iter().map(|notices| notices.places).collect::<Vec<_>>();
     assert_eq!(places(&after), places(&before));
     assert!(after[0].told.is_empty());

@@ -366,7 +366,8 @@ impl Pair {
         for number in (0..made).filter(|_| !preview) {
             let epoch = self.model.clock;
             let id = if number == 0 { format!("mem-{epoch}") } else { format!("mem-{epoch}.{number}") };
-            let score = self.stage.slot(&id).unit.confidence.as_ref().and_then(|confidence| confidence.score);
+            let score =
+                self.stage.slot(&id).said().confidence.as_ref().and_then(|confidence| confidence.score);
             self.model.synthesis(AGENTS.len(), id, (score.unwrap() * 100.0).round() as u8);
         }
     }
@@ -501,11 +502,19 @@ pub(super) fn stage_after(steps: &[Step]) -> Stage {
     pair.stage
 }
 
-/// The entries of a Field after random operations, as the log gives them back, and its state.
+/// The same where the texts of what is archived stay in memory.
+pub(super) fn keeping_stage_after(steps: &[Step]) -> Stage {
+    let mut pair = Pair::new();
+    pair.stage.keeps = true;
+    prelude().iter().chain(steps).for_each(|step| pair.take(step));
+    pair.stage
+}
+
+/// The entries of a Field after random operations, as the log gives them back, and its state, with all texts.
 pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
     let stage = stage_after(steps);
     let entries = stage.kept.values().map(|text| Entry::from_json(text).expect("what was kept can be read"));
-    (entries.collect(), stage.state)
+    (entries.collect(), State { world: stage.filled(), ..stage.state.clone() })
 }
 
 /// A Field after random operations that goes on.
@@ -596,7 +605,7 @@ proptest! {
         let unit = stage.send("ada", "RECORD", with(finding(&content), json!({ "confidence": confidence })));
         let unit = unit.unit_id();
         prop_assert!(stage.rebuilt().world == stage.state.world);
-        prop_assert_eq!(stage.slot(&unit).unit.confidence.as_ref().unwrap().score, Some(score));
-        prop_assert_eq!(&*stage.slot(&unit).unit.content, content.as_str());
+        prop_assert_eq!(stage.slot(&unit).said().confidence.as_ref().unwrap().score, Some(score));
+        prop_assert_eq!(&*stage.slot(&unit).said().content, content.as_str());
     }
 }

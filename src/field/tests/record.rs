@@ -19,7 +19,7 @@ fn a_recorded_unit_is_committed_active_and_the_fields_own_keys_are_the_fields() 
         "conflicts_detected": [], "rejection_reason": null,
     });
     assert_eq!(reply.ok(), expected);
-    let shown = stage.state.world.unit_shown(&format!("mem-{epoch}"), None, &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&format!("mem-{epoch}"), None, &stage.policy).unwrap().unwrap();
     let source = json!({
         "agent_id": "ada", "agent_role": "ada", "session_id": "s-1", "timestamp": Timestamp(stage.now),
     });
@@ -41,7 +41,7 @@ fn the_older_key_reasoning_is_understood_and_said_back_as_reason() {
     let mut stage = Stage::with_agents(&["ada"]);
     let confidence = json!({ "score": 0.25, "reasoning": "heard" });
     let unit = stage.send("ada", "RECORD", with(finding("x"), json!({ "confidence": confidence }))).unit_id();
-    let shown = stage.state.world.unit_shown(&unit, None, &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&unit, None, &stage.policy).unwrap().unwrap();
     assert_eq!(shown["confidence"]["reason"], "heard");
     assert!(shown["confidence"].get("reasoning").is_none());
 }
@@ -66,7 +66,7 @@ fn a_score_is_kept_exactly_through_the_log() {
     let confidence = json!({ "confidence": { "score": score, "reason": "r" } });
     let unit = stage.send("ada", "RECORD", with(finding("x"), confidence)).unit_id();
     stage.state = stage.rebuilt();
-    assert_eq!(stage.slot(&unit).unit.confidence.as_ref().unwrap().score, Some(score));
+    assert_eq!(stage.slot(&unit).said().confidence.as_ref().unwrap().score, Some(score));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn superseding_what_is_superseded_means_the_latest_of_its_chain() {
     let second = stage.relate("ada", &[["supersedes", &first]]).unit_id();
     let third = stage.relate("ada", &[["supersedes", &first]]).unit_id();
     assert_eq!(stage.status(&second), Superseded);
-    assert_eq!(&*stage.slot(&third).unit.relations[0].target_id, second.as_str());
+    assert_eq!(&*stage.slot(&third).said().relations[0].target_id, second.as_str());
     // Named twice, by two members of its chain, a unit is still replaced once.
     let fourth = stage.relate("ada", &[["supersedes", &first], ["supersedes", &third]]).unit_id();
     assert_eq!(stage.status(&third), Superseded);

@@ -229,7 +229,7 @@ fn a_synthesis_takes_the_place_of_both_and_is_as_sure_as_the_less_sure() {
     let effects = json!({ "superseded_units": [a, b], "new_unit_id": new, "notified_agents": [] });
     assert_eq!((&answer["status"], &answer["side_effects"]), (&json!("resolved"), &effects));
     assert_eq!(answer["conflict"]["resolution"]["winner_id"], json!(null));
-    let shown = stage.state.world.unit_shown(&new, None, &stage.policy).unwrap();
+    let shown = stage.filled().unit_shown(&new, None, &stage.policy).unwrap().unwrap();
     for (key, value) in [
         ("type", json!("synthesis")),
         ("mode", json!("committed")),
@@ -270,5 +270,5 @@ fn a_synthesis_of_two_tasks_is_of_neither() {
     let joined = json!({ "synthesis": "both" });
     let answer = stage.merge("ada", &b.replace("mem", "conflict"), "synthesis", joined).ok();
     let new = text(&answer["side_effects"]["new_unit_id"]);
-    assert_eq!(stage.slot(&new).unit.intent.task_id, None);
+    assert_eq!(stage.slot(&new).said().intent.task_id, None);
 }

@@ -38,7 +38,7 @@ fn sent(stage: &mut Stage, payload: Value) -> Sent {
     let (epoch, asker) = (stage.state.clock + 1, world.agent_no("bob").expect("bob"));
     let selection =
         select(world, &stage.index, &stage.policy, epoch, Some(asker), &request, &Embedded::Unasked);
-    let answer = show(world, &stage.tokens, epoch, &request, selection);
+    let answer = show(world, &stage.tokens, epoch, &request, selection).ok().expect("nothing is archived");
     assert_eq!(
         answer.ids().len(),
         serde_json::to_value(&answer).unwrap()["record"].as_array().unwrap().len()

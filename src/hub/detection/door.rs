@@ -139,8 +139,9 @@ fn look(
         Committing::Draft(request) => {
             let draft = request.memory_unit_id.parse().ok().and_then(|id| world.find(id));
             // Not durable yet, or not there: the rule says what becomes of it.
-            let Some(draft) = draft else { return Suspected::Deferred { timed_out: false } };
-            Statement::committed(world.slot(draft), request)
+            let committed = draft.and_then(|draft| Statement::committed(world.slot(draft), request));
+            let Some(committed) = committed else { return Suspected::Deferred { timed_out: false } };
+            committed
         }
     };
     if !statement.claims() {

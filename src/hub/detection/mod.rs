@@ -83,7 +83,8 @@ impl Detector {
     ) -> Vec<Finding> {
         let slot = world.slot(no);
         let (Some(place), true) = (slot.place, stands(world, no)) else { return Vec::new() };
-        let statement = Statement::of(slot);
+        // What stands is held whole.
+        let Some(statement) = Statement::of(slot) else { return Vec::new() };
         if places.is_empty() || !statement.claims() {
             return Vec::new();
         }
@@ -145,7 +146,7 @@ impl Detector {
     /// What a unit of the Field claims.
     fn stated(&self, world: &World, no: UnitNo) -> Arc<Stated> {
         self.memory.recall(no).unwrap_or_else(|| {
-            let stated = Arc::new(Statement::of(world.slot(no)).read());
+            let stated = Arc::new(Statement::of(world.slot(no)).map(|said| said.read()).unwrap_or_default());
             self.memory.keep(no, &stated);
             stated
         })

@@ -22,6 +22,7 @@ use super::index::SharedIndex;
 use super::past::Past;
 use super::push::Push;
 use super::reads::Reads;
+use super::shelf::Shelf;
 use super::vector_keeper::VectorKeeper;
 use super::view::Frame;
 use crate::field::tests::all_notices;
@@ -90,7 +91,8 @@ impl Rig {
         let (policy, log, watch) =
             (Arc::new(Policy::default()), MemoryLog::new(), Arc::new(Watch::default()));
         let index = Arc::new(SharedIndex::new(Meaning::Nothing, Arc::clone(pool), VectorKeeper::none()));
-        let frame = Frame { name: "rig".into(), policy: Arc::clone(&policy), index };
+        let shelf = Arc::new(Shelf::new(log.reader().expect("memory can be read")));
+        let frame = Frame { name: "rig".into(), policy: Arc::clone(&policy), index, shelf };
         let view = ArcSwap::new(frame.view(&World::default(), Vector::new(), 0));
         let published = Arc::new(Published { view, clock: AtomicU64::new(0) });
         let reader = Watched(log.reader().expect("memory can be read"), Arc::clone(&watch));
