@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fromDist, Hub, launch, OwnTime } from './lib.mjs';
+import { fromDist, Hub, launch, OwnTime, PATIENCE } from './lib.mjs';
 
 const [binary, units = '100000', kept] = process.argv.slice(2);
 const data = kept ?? mkdtempSync(join(tmpdir(), 'akashik-large-'));
@@ -49,7 +49,10 @@ console.log(`${recorded} active units, ${(await hub.status()).conflicts_unresolv
 const [star] = (await (await fetch(`${hub.url}/v1/units?type=decision&limit=1`)).json()).units;
 
 const browser = await launch();
+// The hub goes with the script, however it ends.
+process.once('exit', () => hub.child.kill('SIGTERM'));
 const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+context.setDefaultTimeout(PATIENCE);
 await fromDist(context);
 await context.addInitScript(() => {
   window.longTasks = [];
@@ -81,7 +84,7 @@ async function measured(name, page, work) {
 const views = {
   Live: ['#/live', '.event'],
   'Memory, list': ['#/memory', '.unit-row'],
-  'Memory, archived ones picked out': ['#/memory?status=archived', '.empty-title'],
+  'Memory, archived ones picked out': ['#/memory?status=archived', '.empty-title, .unit-row'],
   'Memory, one agent': ['#/memory?agent=surveyor-1', '.unit-row'],
   'Memory, sought': ['#/memory?q=how much does the bridge carry', '.unit-row .score'],
   'Graph, newest': ['#/memory?view=graph', '.loom-canvas[data-units]'],
