@@ -15,18 +15,32 @@ use crate::relevance::weights;
 
 /// How well documents meet a query in words: of all at once, or of one at a time.
 pub(super) enum Words {
-    /// By document before the horizon.
-    All(Vec<f32>),
+    /// By document before the horizon, and the greatest of them.
+    All(Vec<f32>, f32),
     /// As they are asked for: less work for a few documents of many.
     /// Not of those that are put away, before the second.
     Single(Norms, u32),
 }
 
 impl Words {
+    /// Of all documents before the horizon at once.
+    pub fn all(matches: Vec<f32>) -> Self {
+        // Side by side: each comparison would wait for the one before it.
+        let mut most = [0.0f32; 16];
+        let (many, rest) = matches.as_chunks::<16>();
+        for found in many {
+            most.iter_mut()
+                .zip(found)
+                .for_each(|(most, found)| *most = if *found > *most { *found } else { *most });
+        }
+        let most = most.iter().chain(rest).fold(0.0, |most: f32, found| most.max(*found));
+        Self::All(matches, most)
+    }
+
     /// A match of a document: 0 is none, 1 every word once.
     pub fn of(&self, index: &Index, query: &Query, document: u32) -> f32 {
         match self {
-            Self::All(matches) => matches.get(document as usize).copied().unwrap_or(0.0),
+            Self::All(matches, _) => matches.get(document as usize).copied().unwrap_or(0.0),
             Self::Single(_, warm) if document < *warm => 0.0,
             Self::Single(norms, _) => index.match_of(query, norms, document),
         }
@@ -35,7 +49,7 @@ impl Words {
     /// At least the greatest match.
     fn most(&self) -> f32 {
         match self {
-            Self::All(matches) => matches.iter().fold(0.0, |most, found| most.max(*found)),
+            Self::All(_, most) => *most,
             Self::Single(..) => weights::K1 + 2.0,
         }
     }
@@ -105,9 +119,27 @@ impl Closeness {
     }
 
     /// What words and meaning come to, bent into 0..1.
-    #[inline]
     pub fn estimate(&self, lexical: f32, semantic: f32) -> f32 {
-        weights::bent(lexical * self.trust + semantic * weights::SEMANTIC, self.half)
+        self.bend(lexical * self.trust + semantic * weights::SEMANTIC)
+    }
+
+    /// What a match of words counts, where 1 is a match of every word.
+    pub fn trust(&self) -> f32 {
+        self.trust
+    }
+
+    /// What words and meaning come to in all, bent into 0..1.
+    pub fn bend(&self, own: f32) -> f32 {
+        weights::bent(own, self.half)
+    }
+
+    /// What comes to this when it is bent; less than anything where everything comes to more.
+    pub fn unbend(&self, bent: f32) -> f32 {
+        match bent {
+            bent if bent >= 1.0 => f32::INFINITY,
+            bent if bent > 0.0 => self.half * bent / (1.0 - bent),
+            _ => f32::NEG_INFINITY,
+        }
     }
 
     /// Measures every document before the horizon.

@@ -6,6 +6,8 @@
 
 use std::num::NonZeroU32;
 
+use hashbrown::HashMap;
+
 use crate::relevance::embed::{self, Embedder};
 use crate::relevance::lexicon::{Lexicon, Names, Term};
 use crate::relevance::postings::{self, Posting, Postings};
@@ -42,6 +44,9 @@ const MAX_TERMS_A_NAME: usize = 64;
 
 /// Documents between two kept sums of lengths.
 const LENGTH_BLOCK: usize = 256;
+
+/// Documents whose words are matched before those of the next: their sums stay in the nearest cache. A power of two.
+const MATCHED: usize = 2_048;
 
 /// What an index takes in of what texts mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,14 +85,16 @@ pub struct Index {
     /// Sum of the lengths before each block of documents, and of all.
     length_sums: Vec<u64>,
     length_sum: u64,
-    /// By document: the author's id and role, as numbers of `names`.
+    /// By document: the author's id, as a number of `names`.
     authors: Vec<u32>,
-    roles: Vec<u32>,
+    /// By document: the author's role, as a number of `names`, and what it is, as a number of `standings`; as they were
+    /// entered.
+    standing: Vec<u32>,
+    standings: Standings,
     names: Names,
     /// By name: its terms, sorted, each once.
     name_terms: Vec<Vec<u32>>,
-    /// By document: what it is, and the number of its task, 0 for none, as they were entered; for estimates.
-    kinds: Vec<Kind>,
+    /// By document: the number of its task, 0 for none, as it was entered; for estimates.
     tasks: Vec<u32>,
     /// Whether meaning and sessions are taken in.
     meaning: Meaning,
@@ -127,10 +134,10 @@ impl Index {
             length_sums: Vec::new(),
             length_sum: 0,
             authors: Vec::new(),
-            roles: Vec::new(),
+            standing: Vec::new(),
+            standings: Standings::default(),
             names: Names::default(),
             name_terms: Vec::new(),
-            kinds: Vec::new(),
             tasks: Vec::new(),
             meaning,
             vectors: Vectors::new(meaning.dimensions()),
@@ -203,8 +210,7 @@ impl Index {
         self.length_sum += u64::from(length);
         self.lengths.push(length);
         self.authors.push(author);
-        self.roles.push(role);
-        self.kinds.push(kind);
+        self.standing.push(self.standings.number(role, kind));
         self.tasks.push(task.map_or(0, NonZeroU32::get));
         if self.knows_meaning() {
             self.sessions.push(doc.session);
@@ -289,8 +295,8 @@ impl Index {
         let names: usize =
             self.name_terms.iter().map(|terms| size_of::<Vec<u32>>() + terms.capacity() * 4).sum();
         let columns = self.lengths.capacity() * 2
-            + self.kinds.capacity()
-            + (self.authors.capacity() + self.roles.capacity() + self.tasks.capacity()) * 4;
+            + (self.authors.capacity() + self.standing.capacity() + self.tasks.capacity()) * 4
+            + self.standings.memory_bytes();
         lists
             + postings
             + names
@@ -322,10 +328,14 @@ impl Index {
         &self.sessions
     }
 
-    /// The author's role, as by [`Index::role`], and the kind of documents in a row.
-    pub(super) fn standings(&self, first: u32, count: usize) -> impl Iterator<Item = (u32, Kind)> {
-        let (first, end) = (first as usize, first as usize + count);
-        self.roles[first..end].iter().copied().zip(self.kinds[first..end].iter().copied())
+    /// The standing of documents in a row: equal numbers are equal roles of authors and kinds.
+    pub(super) fn standing(&self, first: u32, count: usize) -> &[u32] {
+        &self.standing[first as usize..first as usize + count]
+    }
+
+    /// By the number of a standing: the author's role, as by [`Index::role`], and the kind.
+    pub(super) fn standings(&self) -> &[(u32, Kind)] {
+        &self.standings.all
     }
 
     /// The tasks of documents in a row; 0 is none.
@@ -340,7 +350,7 @@ impl Index {
 
     /// The role of a document's author, as a small number that equal roles share, below [`Index::names`].
     pub(super) fn role(&self, document: u32) -> u32 {
-        self.roles[document as usize]
+        self.standings.all[self.standing[document as usize] as usize].0
     }
 
     /// How many authors and roles there are.
@@ -396,17 +406,39 @@ impl Index {
     /// How well each document before the horizon meets the query, but for those before `warm`: 0 is not at all, 1 is every word once in a
     /// document of average length; at most `K1 + 1` times a little more.
     pub(super) fn matches(&self, query: &Query, warm: u32, horizon: u32) -> Vec<f32> {
-        let mut sums = vec![0.0f32; horizon as usize];
         let norms = Norms::new(self, horizon);
+        // As `Norms::of` reckons, the part that depends on the frequency alone kept by frequency.
+        let frequencies: [(f32, f32); Posting::FREQUENCY as usize + 1] = std::array::from_fn(|steps| {
+            let frequency = steps as f32 / weights::OCCURRENCE as f32;
+            (frequency, frequency + norms.fixed)
+        });
+        let mut lists: Vec<(f32, &[Posting])> = Vec::with_capacity(query.terms.len());
         for term in &query.terms {
-            let weight = query.weight(term);
             let list = &self.postings[term.term as usize].list()[..term.documents];
             let cold = if warm == 0 { 0 } else { list.partition_point(|posting| posting.document() < warm) };
-            for posting in &list[cold..] {
-                let document = posting.document() as usize;
-                sums[document] += weight * norms.of(*posting, self.lengths[document]);
+            lists.push((query.weight(term), &list[cold..]));
+        }
+        // Some documents after the other, so that what is summed up stays close by for all terms.
+        let mut sums = vec![0.0f32; (horizon as usize).next_multiple_of(MATCHED)];
+        let mut by_length = [0.0f32; MATCHED];
+        let lengths = self.lengths[..horizon as usize].chunks(MATCHED);
+        for ((end, sums), lengths) in (1u32..).zip(sums.as_chunks_mut::<MATCHED>().0).zip(lengths) {
+            let end = end.saturating_mul(MATCHED as u32);
+            for (by_length, length) in by_length.iter_mut().zip(lengths) {
+                *by_length = norms.by_length * f32::from(*length);
+            }
+            for (weight, list) in &mut lists {
+                let mut met = 0;
+                for posting in list.iter().take_while(|posting| posting.document() < end) {
+                    let at = posting.document() as usize % MATCHED;
+                    let (frequency, with_fixed) = frequencies[posting.frequency() as usize];
+                    sums[at] += *weight * (frequency / (with_fixed + by_length[at]));
+                    met += 1;
+                }
+                *list = &list[met..];
             }
         }
+        sums.truncate(horizon as usize);
         sums
     }
 
@@ -426,6 +458,27 @@ impl Index {
     pub(super) fn has(&self, document: u32, term: &QueryTerm) -> bool {
         let list = &self.postings[term.term as usize].list()[..term.documents];
         list.binary_search_by_key(&document, |posting| posting.document()).is_ok()
+    }
+}
+
+/// The pairs of a role and a kind that there are: few, where documents are many.
+#[derive(Default)]
+struct Standings {
+    all: Vec<(u32, Kind)>,
+    numbers: HashMap<(u32, Kind), u32>,
+}
+
+impl Standings {
+    /// The number of a pair, a new one if it is new.
+    fn number(&mut self, role: u32, kind: Kind) -> u32 {
+        *self.numbers.entry((role, kind)).or_insert_with(|| {
+            self.all.push((role, kind));
+            self.all.len() as u32 - 1
+        })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.all.capacity() * size_of::<(u32, Kind)>() + self.numbers.allocation_size()
     }
 }
 

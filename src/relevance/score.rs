@@ -37,21 +37,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in their order.
-    pub(super) const ALL: [Self; 11] = [
-        Self::Decision,
-        Self::Contradiction,
-        Self::HumanDirective,
-        Self::Constraint,
-        Self::Correction,
-        Self::Finding,
-        Self::Question,
-        Self::Synthesis,
-        Self::Assumption,
-        Self::Intention,
-        Self::Observation,
-    ];
-
     /// The kind in a reader's words, lower case.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -252,7 +237,7 @@ impl<'a> View<'a> {
             None => index.direction(need.texts(hint.is_some())),
         });
         let words = match all {
-            true => Words::All(index.matches(query, need.warm, horizon)),
+            true => Words::all(index.matches(query, need.warm, horizon)),
             false => Words::Single(Norms::new(index, horizon), need.warm),
         };
         Self {
@@ -279,7 +264,7 @@ impl<'a> View<'a> {
         }
         self.profile_words = self.hint.as_ref().map(|_| match few {
             true => Words::Single(Norms::new(index, self.horizon), self.need.warm),
-            false => Words::All(index.matches(&self.profile, self.need.warm, self.horizon)),
+            false => Words::all(index.matches(&self.profile, self.need.warm, self.horizon)),
         });
     }
 
@@ -333,7 +318,11 @@ impl<'a> View<'a> {
 
     /// How much the role of a document's author has in common with the need's role: 1 is the same words.
     pub fn likeness(&mut self, document: u32) -> f32 {
-        let role = self.index.role(document);
+        self.likeness_of(self.index.role(document))
+    }
+
+    /// The same of a role by its number.
+    pub fn likeness_of(&mut self, role: u32) -> f32 {
         let Some(known) = self.likenesses.get_mut(role as usize) else { return 0.0 };
         if known.is_nan() {
             let terms = self.index.role_terms(role);

@@ -19,7 +19,7 @@ use crate::relevance::lexical::Index;
 use crate::relevance::score::{Candidate, Kind, Need, Ranking, Serves, View, rank};
 use crate::relevance::sessions::Side;
 use crate::relevance::ties::Web;
-use crate::relevance::weights;
+use crate::relevance::weights::{self, Weights};
 
 /// The documents from which an answer is chosen.
 pub trait Pool {
@@ -55,6 +55,8 @@ const FEW: u32 = 512;
 const BLOCK: usize = 2 * 1024;
 /// Of the newest documents each one's age is known to the estimate; of older ones that of their block.
 const NEWEST: u32 = 1024;
+/// At least what rounding may add to an estimate, whose parts are no more than 1.
+const ROUNDING: f32 = 1e-6;
 /// Documents whose meaning is measured: one in so many, but not fewer than [`MEASURED_LEAST`].
 const MEASURED_SHARE: u32 = 128;
 const MEASURED_LEAST: usize = 4 * 1024;
@@ -197,64 +199,137 @@ fn estimates(
     most: usize,
     allowed: Option<&[u64]>,
 ) -> Vec<Guess> {
-    let (index, horizon) = (view.index, view.horizon);
-    let vectors = index.vectors();
-    let likely: Vec<f32> = (0..=vectors.dimensions()).map(|apart| vectors.likely_nearness(apart)).collect();
-    // What is asked for every document stands close by: what its author's role adds, NaN until known, its kind and its
-    // task.
-    let kinds = Kind::ALL.map(|kind| weights::kind_value(kind) * view.weights.kind);
-    let mut roles = vec![f32::NAN; index.names() + 1];
+    let index = view.index;
+    let stands = stands(view);
     let lifts = lifts(pool, view.weights.task);
+    let mut sieve = Sieve::new(view, stands.len());
     let mut best = Few { guesses: Vec::with_capacity(2 * most), most, least: f32::NEG_INFINITY };
-    let mut apart = [0u16; BLOCK];
-    let (mut scores, mut rests) = ([0.0f32; BLOCK], [0.0f32; BLOCK]);
+    let newest_first = view.horizon.saturating_sub(NEWEST).max(first);
     let mut block_first = first;
-    while block_first < horizon {
-        let newest = block_first + NEWEST >= horizon;
+    while block_first < view.horizon {
+        let newest = block_first >= newest_first;
         // Of the newest each one's age counts; so they are blocks of one.
-        let count = if newest { 1 } else { (horizon - NEWEST - block_first).min(BLOCK as u32) as usize };
-        if pool.is_cold(block_first, count) {
-            block_first += count as u32;
+        let count = if newest { 1 } else { (newest_first - block_first).min(BLOCK as u32) as usize };
+        let block = block_first..block_first + count as u32;
+        block_first = block.end;
+        if pool.is_cold(block.start, count) {
             continue;
         }
-        let (apart, scores, rests) = (&mut apart[..count], &mut scores[..count], &mut rests[..count]);
-        if let Some(asked) = view.closeness.asked() {
-            vectors.signs_apart(asked, block_first, apart);
-            scores.iter_mut().zip(&*apart).for_each(|(near, apart)| *near = likely[usize::from(*apart)]);
-        } else {
-            scores.fill(0.0);
-        }
-        view.close(block_first, scores);
-        let recency = view.recency(pool.epoch(block_first + count as u32 - 1));
-        for ((document, rest), (role, kind)) in
-            (block_first..).zip(&mut *rests).zip(index.standings(block_first, count))
-        {
-            let at = (role as usize).min(index.names());
-            if roles[at].is_nan() {
-                roles[at] = view.likeness(document) * view.weights.role;
-            }
-            *rest = roles[at] + kinds[kind as usize] + recency;
-        }
+        let recency = view.recency(pool.epoch(block.end - 1));
+        sieve.ask_for(view, &stands, best.least, recency);
+        let (standing, tasks) = (index.standing(block.start, count), index.tasks(block.start, count));
+        sieve.pass(view, block.start, standing);
         if !lifts.is_empty() {
-            let tasks = index.tasks(block_first, count);
-            rests.iter_mut().zip(tasks).for_each(|(rest, task)| *rest += lift(&lifts, *task));
+            sieve.pass_too((0..count).filter(|at| lift(&lifts, tasks[*at]) > 0.0));
         }
-        let mut most = f32::NEG_INFINITY;
-        for (score, rest) in scores.iter_mut().zip(&*rests) {
-            *score += rest;
-            most = most.max(*score);
-        }
-        if most > best.least {
-            for ((document, &score), &rest) in (block_first..).zip(&*scores).zip(&*rests) {
-                let may = |bits: &[u64]| bits[document as usize / 64] >> (document % 64) & 1 == 1;
-                if score > best.least && allowed.is_none_or(may) {
-                    best.add(Guess { score, document, close: score - rest, rest });
-                }
+        for (at, own) in sieve.passed() {
+            let document = block.start + at as u32;
+            let mut rest = stands[standing[at] as usize] + recency;
+            if !lifts.is_empty() {
+                rest += lift(&lifts, tasks[at]);
+            }
+            let score = view.closeness.bend(own) * view.weights.closeness + rest;
+            let may = |bits: &[u64]| bits[document as usize / 64] >> (document % 64) & 1 == 1;
+            if score > best.least && allowed.is_none_or(may) {
+                best.add(Guess { score, document, close: score - rest, rest });
             }
         }
-        block_first += count as u32;
     }
     measured(view, best.into_ordered())
+}
+
+/// Tells of most documents of a block that they are not among the best, by less than an estimate: by what words and
+/// signs come to, against what a document of its standing must have.
+struct Sieve {
+    /// What meaning adds to what a document has by itself, by how many signs are apart.
+    meant: Vec<f32>,
+    /// By standing: what a document must have by itself; for this least estimate and recency.
+    enough: Vec<f32>,
+    of_least: f32,
+    of_recency: f32,
+    /// Of the documents of the block: what each has by itself.
+    own: [f32; BLOCK],
+    apart: [u16; BLOCK],
+    /// The places in the block of those that passed, in order.
+    passed: [u16; BLOCK],
+    count: usize,
+}
+
+impl Sieve {
+    fn new(view: &View<'_>, standings: usize) -> Self {
+        let vectors = view.index.vectors();
+        let meant = |apart| vectors.likely_nearness(apart) * weights::SEMANTIC;
+        Self {
+            meant: (0..=vectors.dimensions()).map(meant).collect(),
+            enough: vec![f32::NEG_INFINITY; standings],
+            of_least: f32::NEG_INFINITY,
+            of_recency: 0.0,
+            own: [0.0; BLOCK],
+            apart: [0; BLOCK],
+            passed: [0; BLOCK],
+            count: 0,
+        }
+    }
+
+    /// Lets pass what may be estimated at more than `least`, with so much for recency.
+    fn ask_for(&mut self, view: &View<'_>, stands: &[f32], least: f32, recency: f32) {
+        if least > self.of_least || recency > self.of_recency {
+            // Some more, so that it need not be reckoned anew for every block.
+            (self.of_least, self.of_recency) = (least, recency * 1.25);
+            let rest = |stand: &f32| stand + self.of_recency + ROUNDING;
+            for (enough, stand) in self.enough.iter_mut().zip(stands) {
+                *enough = view.closeness.unbend((least - rest(stand)) / view.weights.closeness);
+            }
+        }
+    }
+
+    /// Looks at documents in a row, no more than a block, of these standings.
+    fn pass(&mut self, view: &View<'_>, first: u32, standing: &[u32]) {
+        let count = standing.len();
+        let (apart, own) = (&mut self.apart[..count], &mut self.own[..count]);
+        match view.closeness.asked() {
+            Some(asked) => {
+                view.index.vectors().signs_apart(asked, first, apart);
+                own.iter_mut().zip(&*apart).for_each(|(own, apart)| *own = self.meant[usize::from(*apart)]);
+            }
+            None => own.fill(0.0),
+        }
+        if let Words::All(matches, _) = view.closeness.words() {
+            let trust = view.closeness.trust();
+            own.iter_mut().zip(&matches[first as usize..]).for_each(|(own, lexical)| *own += lexical * trust);
+        }
+        // Nearly none is worth more than this look: no branch tells them apart, which would be guessed wrong.
+        let (mut found, passed) = (0, &mut self.passed[..count]);
+        for (at, (own, standing)) in (0u16..).zip(own.iter().zip(standing)) {
+            passed[found] = at;
+            found += usize::from(*own > self.enough[*standing as usize]);
+        }
+        self.count = found;
+    }
+
+    /// Lets these places of the block pass too.
+    fn pass_too(&mut self, places: impl Iterator<Item = usize>) {
+        let mut all = self.passed[..self.count].to_vec();
+        all.extend(places.map(|at| at as u16));
+        all.sort_unstable();
+        all.dedup();
+        self.count = all.len();
+        self.passed[..self.count].copy_from_slice(&all);
+    }
+
+    /// What passed: its place in the block, and what it has by itself.
+    fn passed(&self) -> impl Iterator<Item = (usize, f32)> {
+        self.passed[..self.count].iter().map(|at| (usize::from(*at), self.own[usize::from(*at)]))
+    }
+}
+
+/// By standing: what the role of the author and the kind add to an estimate.
+fn stands(view: &mut View<'_>) -> Vec<f32> {
+    let Weights { role: of_role, kind: of_kind, .. } = view.weights;
+    let standings = view.index.standings();
+    let mut stand =
+        |&(role, kind): &(u32, Kind)| view.likeness_of(role) * of_role + weights::kind_value(kind) * of_kind;
+    standings.iter().map(&mut stand).collect()
 }
 
 /// What the tasks that serve the asker add, by their numbers; empty if none does.
@@ -370,7 +445,7 @@ fn measured(view: &View<'_>, mut guesses: Vec<Guess>) -> Vec<Guess> {
     }
     for (guess, near) in guesses.iter_mut().zip(near) {
         let lexical = match view.closeness.words() {
-            Words::All(matches) => matches[guess.document as usize],
+            Words::All(matches, _) => matches[guess.document as usize],
             Words::Single(..) => 0.0,
         };
         guess.close = view.closeness.estimate(lexical, near) * view.weights.closeness;
@@ -380,16 +455,6 @@ fn measured(view: &View<'_>, mut guesses: Vec<Guess>) -> Vec<Guess> {
 }
 
 impl View<'_> {
-    /// Makes of the nearness in meaning of documents in a row what all their closeness adds to an estimate.
-    fn close(&self, first: u32, documents: &mut [f32]) {
-        let weight = self.weights.closeness;
-        if let Words::All(matches) = self.closeness.words() {
-            for (close, lexical) in documents.iter_mut().zip(&matches[first as usize..]) {
-                *close = self.closeness.estimate(*lexical, *close) * weight;
-            }
-        }
-    }
-
     /// What of a candidate's score is no closeness, as it is estimated.
     fn rest(&mut self, candidate: Candidate) -> f32 {
         let Candidate { number, serves, kind, epoch } = candidate;

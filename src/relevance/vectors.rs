@@ -64,16 +64,14 @@ impl Asked {
         }
         let steps: Box<[i16]> =
             direction.iter().map(|value| (value * (ASKED_LENGTH / length)).round() as i16).collect();
-        let mut signs = vec![0; steps.len().div_ceil(64)].into_boxed_slice();
-        write_signs(steps.iter().map(|step| *step > 0), &mut signs);
+        let signs = steps.chunks(64).map(|steps| sign_word(steps.iter().map(|step| *step > 0))).collect();
         Some(Self { steps, signs })
     }
 }
 
-fn write_signs(positive: impl Iterator<Item = bool>, signs: &mut [u64]) {
-    for (at, positive) in positive.enumerate() {
-        signs[at / 64] |= u64::from(positive) << (at % 64);
-    }
+/// Up to 64 signs as bits, the first one lowest.
+fn sign_word(positive: impl Iterator<Item = bool>) -> u64 {
+    positive.enumerate().fold(0, |word, (at, positive)| word | u64::from(positive) << at)
 }
 
 /// Some documents' directions, value by value and sign by sign.
@@ -81,6 +79,8 @@ fn write_signs(positive: impl Iterator<Item = bool>, signs: &mut [u64]) {
 struct Chunk {
     /// A row a document: its scale's bytes, then its steps, so that one look in memory finds both.
     rows: Vec<i8>,
+    /// The first word of the signs of each of [`CHUNK`] documents, then the second of each, and so on: so that they are
+    /// compared side by side.
     signs: Vec<u64>,
 }
 
@@ -129,14 +129,14 @@ impl Vectors {
         let row_bytes = SCALE + dimensions;
         if (at + 1) * row_bytes > rows.len() {
             rows.resize((at + 1) * row_bytes, 0);
-            signs.resize((at + 1) * words, 0);
+            signs.resize(CHUNK * words, 0);
         }
         let (scale, steps) = rows[at * row_bytes..][..row_bytes].split_at_mut(SCALE);
         scale.copy_from_slice(&vector.scale.to_le_bytes().map(u8::cast_signed));
         steps.copy_from_slice(&vector.steps);
-        let own = &mut signs[at * words..][..words];
-        own.fill(0);
-        write_signs(vector.steps.iter().map(|step| *step > 0), own);
+        for (signs, steps) in signs.chunks_exact_mut(CHUNK).zip(vector.steps.chunks(64)) {
+            signs[at] = sign_word(steps.iter().map(|step| *step > 0));
+        }
     }
 
     /// Lets go of where a document points.
@@ -211,10 +211,10 @@ impl Vectors {
         while document < end && asked.signs.len() == words {
             let (chunk, at) = (document / CHUNK, document % CHUNK);
             let count = (CHUNK - at).min(end - document);
-            if let Some(chunk) = self.chunks.get(chunk) {
-                let signs = chunk.signs.get(at * words..).unwrap_or_default();
-                let apart = &mut apart[document - first as usize..][..count];
-                Arch::new().dispatch(Apart { signs, asked: &asked.signs, apart });
+            if let Some(Chunk { rows, signs }) = self.chunks.get(chunk) {
+                let known = (rows.len() / (SCALE + self.dimensions)).saturating_sub(at).min(count);
+                let apart = &mut apart[document - first as usize..][..known];
+                Arch::new().dispatch(Apart { signs, at, asked: &asked.signs, apart });
             }
             document += count;
         }
@@ -283,9 +283,10 @@ impl WithSimd for Least<'_> {
     }
 }
 
-/// How many signs differ, for documents in a row.
+/// How many signs differ, for documents in a row of one chunk, from `at` on.
 struct Apart<'a> {
     signs: &'a [u64],
+    at: usize,
     asked: &'a [u64],
     apart: &'a mut [u16],
 }
@@ -295,16 +296,11 @@ impl WithSimd for Apart<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let differ = |signs: &[u64], asked: &[u64]| -> u16 {
-            signs.iter().zip(asked).map(|(a, b)| (a ^ b).count_ones() as u16).sum()
-        };
-        if let Ok(asked) = <&[u64; 4]>::try_from(self.asked) {
-            for (apart, signs) in self.apart.iter_mut().zip(self.signs.as_chunks::<4>().0) {
-                *apart = differ(signs, asked);
-            }
-        } else {
-            for (apart, signs) in self.apart.iter_mut().zip(self.signs.chunks_exact(self.asked.len())) {
-                *apart = differ(signs, self.asked);
+        let Self { signs, at, asked, apart } = self;
+        apart.fill(0);
+        for (signs, asked) in signs.chunks_exact(CHUNK).zip(asked) {
+            for (apart, signs) in apart.iter_mut().zip(&signs[at..]) {
+                *apart += (signs ^ asked).count_ones() as u16;
             }
         }
     }
