@@ -79,28 +79,37 @@ impl World {
 
     /// Puts units away.
     pub(super) fn archive(&mut self, units: &[UnitNo], epoch: u64) {
+        // The actor does this, of a hundred thousand at once: each unit is looked up on the way along, and what its author
+        // has is counted at the end.
+        let mut slots = self.units.focus();
+        let mut live = vec![0; self.archived_live_by_author.len()];
         for no in units {
             if self.archived.set(*no, true) {
-                self.archived_or_not(*no, true);
+                let Slot { author, status, place, .. } = *slots.index(*no as usize);
+                live[author as usize] += u32::from(status.is_live());
+                if let Some(place) = place {
+                    self.cold.count(place, true);
+                }
             }
+        }
+        drop(slots);
+        for (author, more) in live.into_iter().enumerate().filter(|(_, more)| *more > 0) {
+            self.archived_live_by_author[author] += more;
         }
         self.note_sweep(units, epoch);
     }
 
     /// A unit is asked for again.
     pub(super) fn take_back(&mut self, no: UnitNo) {
-        if self.archived.set(no, false) {
-            self.archived_or_not(no, false);
+        if !self.archived.set(no, false) {
+            return;
         }
-    }
-
-    fn archived_or_not(&mut self, no: UnitNo, archived: bool) {
         let Slot { author, status, place, .. } = *self.slot(no);
         if status.is_live() {
-            self.count_archived_live(author, archived);
+            self.count_archived_live(author, false);
         }
         if let Some(place) = place {
-            self.cold.count(place, archived);
+            self.cold.count(place, false);
         }
     }
 
@@ -147,7 +156,10 @@ impl World {
 
     /// Notes that the entry at `epoch` tells of these units and their tasks.
     fn note_sweep(&mut self, units: &[UnitNo], epoch: u64) {
-        let mut tasks: Vec<_> = units.iter().filter_map(|no| Some((self.slot(*no).task?, *no))).collect();
+        let mut slots = self.units.focus();
+        let mut tasks: Vec<_> =
+            units.iter().filter_map(|no| Some((slots.index(*no as usize).task?, *no))).collect();
+        drop(slots);
         tasks.sort_unstable();
         tasks.dedup_by_key(|(task, _)| *task);
         for (_, no) in tasks {

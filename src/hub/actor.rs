@@ -29,7 +29,7 @@ use crate::field::{
     AgentNo, Command, Entry, Finding, Message, Preparation, Query, Read, Snapshot, State, Verdict, World,
     apply, audit, connect, decide, detected, enriched, overdue,
 };
-use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, NOTES_MAX, RESERVE_EPOCHS};
+use crate::limits::{ACTOR_QUEUE_MAX_BYTES, ACTOR_TURN, BATCH_ENTRIES_MAX, RESERVE_EPOCHS};
 use crate::log::LogError;
 use crate::protocol::{Refusal, ScanCoverage, Timestamp, UnitId};
 
@@ -46,6 +46,8 @@ pub(super) enum Call {
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
     /// A COMPACT was planned and is to be decided.
     Planned { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
+    /// Notes of ATTUNEs wait to be entered.
+    Noted,
     /// An ATTUNE was computed and is to be noted; before it is answered, where its answer waits for that.
     Shown { read: Box<Read>, shown: Vec<UnitId>, waits: Option<(Answer, oneshot::Sender<Answer>)> },
     /// Embeddings were made at last that these units may have waited for.
@@ -126,8 +128,6 @@ pub(super) struct Actor {
     state: State,
     mode: Mode,
     gathered: Vec<Fresh>,
-    /// What ATTUNEs showed that were answered already: entered with the next change, or at the next tick.
-    notes: Vec<(Box<Read>, Vec<UnitId>)>,
     /// Bytes of the messages whose entries are gathered.
     gathered_bytes: usize,
     waiting: Queue,
@@ -152,7 +152,6 @@ impl Actor {
         Self {
             mode: Mode::Open,
             gathered: Vec::new(),
-            notes: Vec::new(),
             gathered_bytes: 0,
             waiting: Queue::default(),
             in_flight: None,
@@ -225,11 +224,10 @@ impl Actor {
             Call::Shown { read, shown, waits: Some((answer, to)) } => {
                 self.note_shown(&read, shown, answer, to);
             }
+            Call::Noted => self.enter_notes(),
             Call::Shown { read, shown, waits: None } => {
-                self.notes.push((read, shown));
-                if self.notes.len() >= NOTES_MAX {
-                    self.enter_notes();
-                }
+                self.enter_notes();
+                self.enter_note(&read, shown);
             }
             Call::Enriched(units) => {
                 if matches!(self.mode, Mode::Open)
@@ -325,11 +323,7 @@ impl Actor {
     /// Notes what an ATTUNE showed; its answer leaves once that is durable. Where nothing can be written, reads
     /// are served all the same.
     fn note_shown(&mut self, read: &Read, shown: Vec<UnitId>, answer: Answer, to: oneshot::Sender<Answer>) {
-        if matches!(self.mode, Mode::Open)
-            && let Some(entry) = audit(&self.state, Timestamp::now(), read, shown)
-        {
-            self.enter(entry, None);
-        }
+        self.enter_note(read, shown);
         let entry = self.state.world.last_epoch;
         self.waiting.push(Waiting { entry, shows: answer.epoch, to, then: Then::Answer(answer) });
     }
@@ -377,14 +371,19 @@ impl Actor {
         self.waiting.push(Waiting { entry: self.state.world.last_epoch, shows, to, then });
     }
 
-    /// Enters the notes of ATTUNEs that were answered already. Where nothing can be written they are lost.
+    /// Enters the notes of ATTUNEs that were answered already: with the next change, or at the next tick. Where nothing can
+    /// be written they are lost.
     fn enter_notes(&mut self) {
-        for (read, shown) in std::mem::take(&mut self.notes) {
-            if matches!(self.mode, Mode::Open)
-                && let Some(entry) = audit(&self.state, Timestamp::now(), &read, shown)
-            {
-                self.enter(entry, None);
-            }
+        for (read, shown) in self.parts.reads.notes().take() {
+            self.enter_note(&read, shown);
+        }
+    }
+
+    fn enter_note(&mut self, read: &Read, shown: Vec<UnitId>) {
+        if matches!(self.mode, Mode::Open)
+            && let Some(entry) = audit(&self.state, Timestamp::now(), read, shown)
+        {
+            self.enter(entry, None);
         }
     }
 

@@ -34,6 +34,7 @@ mod index;
 mod listening;
 mod looks;
 pub mod metrics;
+mod notes;
 mod outbox;
 mod outside;
 mod past;

@@ -15,6 +15,7 @@ use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
 use super::detection::{Detector, Scan, Scanner};
 use super::index::SharedIndex;
+use super::notes::Notes;
 use super::past::{Closed, Past};
 use super::plans::preview;
 use super::scribe::Scribe;
@@ -46,6 +47,8 @@ pub(super) struct Reads {
     past: Arc<Past>,
     /// The way back to the actor, for what is audited. Weak: the actor ends when the doors' ends are gone.
     actor: WeakSender<Call>,
+    /// What ATTUNEs showed, where that is noted behind their answers.
+    notes: Notes,
     /// For checks.
     detector: Arc<Detector>,
     /// For scans.
@@ -106,6 +109,7 @@ impl Reads {
             open: AtomicUsize::new(0),
             past: Arc::new(past),
             actor,
+            notes: Notes::default(),
             detector,
             scanner,
             scribe,
@@ -194,12 +198,20 @@ impl Reads {
         }
         // Where there is room, the note goes first, so that it stands before whatever the asker does next. Where there
         // is none, the asker does not wait for it.
-        match actor.try_send(Call::Shown { read, shown, waits: None }) {
-            Err(TrySendError::Full(note)) => {
+        let full = match self.notes.leave((read, shown)) {
+            Ok(wake) => {
                 let _ = to.send(answer);
-                let _ = actor.blocking_send(note);
+                if wake {
+                    // An actor that has no room for this comes by anyway.
+                    let _ = actor.try_send(Call::Noted);
+                }
+                return;
             }
-            Ok(()) | Err(TrySendError::Closed(_)) => drop(to.send(answer)),
+            Err((read, shown)) => actor.try_send(Call::Shown { read, shown, waits: None }),
+        };
+        let _ = to.send(answer);
+        if let Err(TrySendError::Full(note)) = full {
+            let _ = actor.blocking_send(note);
         }
     }
 
@@ -359,6 +371,11 @@ impl Reads {
     /// The language model outside that writes syntheses.
     pub(super) fn scribe(&self) -> Option<&Arc<Scribe>> {
         self.scribe.as_ref()
+    }
+
+    /// Notes that wait for the actor.
+    pub(super) fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// The way back to the actor, while it is there.

@@ -3,13 +3,15 @@
 //!
 //! Sentence after sentence is taken that tells the most words not yet told, for its length; a word counts the more, the
 //! more of the texts have it. So what is common to them comes first and what is said once follows while there is room.
-//! What the texts are found by and no sentence has room for is named at the end.
+//! What the texts are found by and no sentence has room for is named at the end: of that only what says something alone
+//! (`telling`). Room that is left then goes to sentences again.
 
 use std::collections::{BTreeMap, HashMap};
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::summarize::cut;
+use super::telling::Telling;
 use super::tokenize::Tokenizer;
 use super::words::{Stems, is_empty_word};
 
@@ -46,11 +48,13 @@ const SAME_TEXT: f32 = 0.7;
 pub struct Condenser {
     tokenizer: Tokenizer,
     stems: Stems,
+    telling: Telling,
 }
 
 impl Default for Condenser {
     fn default() -> Self {
-        Self { tokenizer: Tokenizer::default(), stems: Stems::new() }
+        let stems = Stems::new();
+        Self { tokenizer: Tokenizer::default(), telling: Telling::new(&stems), stems }
     }
 }
 
@@ -69,6 +73,8 @@ struct Vocabulary {
     numbers: HashMap<String, u32>,
     /// By number: the word as it was first written, and in how many texts it stands.
     written: Vec<(String, u32)>,
+    /// By number: whether it says something alone.
+    tells: Vec<bool>,
     last_text: Vec<usize>,
 }
 
@@ -81,16 +87,24 @@ impl Condenser {
         let weights: Vec<f32> = vocabulary.written.iter().map(|(word, texts)| weight(word, *texts)).collect();
         let all: usize = sentences.iter().map(|sentence| sentence.chars + 1).sum();
         let room = if all + quotes.len() * 8 <= most { most } else { most - most / WORDS_SHARE };
-        let mut told = vec![false; weights.len()];
-        let chosen = choose(&sentences, quotes, &weights, room, &mut told);
-        let mut text = written(&sentences, quotes, &chosen);
-        let left = most.saturating_sub(text.chars().count() + 1);
-        let words = untold(&sentences, &chosen, &vocabulary, &weights, &mut told, left);
+        let mut choice = Choice::of(&sentences, quotes, &weights);
+        let left = most - room + choice.take(room);
+        let words = untold(&sentences, &choice, &vocabulary, &weights, left);
+        let listed = list(&words, &vocabulary).chars().count() + 1;
+        words.iter().for_each(|word| choice.told[*word as usize] = true);
+        let before = choice.chosen.len();
+        choice.take(left.saturating_sub(if words.is_empty() { 0 } else { listed }));
+        let words: Vec<u32> = words
+            .into_iter()
+            .filter(|word| !choice.chosen[before..].iter().any(|at| sentences[*at].words.contains(word)))
+            .collect();
+        choice.chosen.sort_unstable();
+        let mut text = written(&sentences, quotes, &choice.chosen);
         if !words.is_empty() {
             if !text.is_empty() {
                 text.push(' ');
             }
-            text.push_str(&words);
+            text.push_str(&list(&words, &vocabulary));
         }
         text
     }
@@ -111,10 +125,10 @@ impl Condenser {
 
     fn words(&mut self, sentence: &str, text: usize, vocabulary: &mut Vocabulary) -> Vec<u32> {
         let mut words = Vec::new();
-        let stems = &self.stems;
+        let (stems, telling) = (&self.stems, &self.telling);
         self.tokenizer.each(sentence, &mut |word| {
             if !is_empty_word(word.text) {
-                words.push(vocabulary.number(&stems.stem(word.text), word.written, text));
+                words.push(vocabulary.number(&stems.stem(word.text), word.written, text, telling));
             }
         });
         words.sort_unstable();
@@ -124,7 +138,7 @@ impl Condenser {
 }
 
 impl Vocabulary {
-    fn number(&mut self, stem: &str, written: &str, text: usize) -> u32 {
+    fn number(&mut self, stem: &str, written: &str, text: usize, telling: &Telling) -> u32 {
         if let Some(number) = self.numbers.get(stem) {
             let at = *number as usize;
             if self.last_text[at] != text {
@@ -135,6 +149,7 @@ impl Vocabulary {
         let number = self.written.len() as u32;
         self.numbers.insert(stem.to_owned(), number);
         self.written.push((written.to_owned(), 1));
+        self.tells.push(telling.tells(stem, written));
         self.last_text.push(text);
         number
     }
@@ -161,44 +176,70 @@ fn author(quote: &Quote<'_>) -> String {
     quote.author.chars().take(AUTHOR_CHARS).collect()
 }
 
-/// The sentences to be told, by their places, in order.
-fn choose(
-    sentences: &[Sentence],
-    quotes: &[Quote<'_>],
-    weights: &[f32],
-    room: usize,
-    told: &mut [bool],
-) -> Vec<usize> {
-    let labels: Vec<usize> = quotes.iter().map(|quote| author(quote).chars().count() + 3).collect();
-    let (mut room, mut quoted) = (room, vec![false; quotes.len()]);
-    let mut open: Vec<usize> = (0..sentences.len()).collect();
-    let mut chosen = Vec::new();
-    loop {
-        let cost = |at: usize| {
-            let Sentence { text, chars, .. } = sentences[at];
-            chars + 1 + if quoted[text] { 0 } else { labels[text] }
-        };
-        open.retain(|at| cost(*at) <= room);
-        let worth = |at: usize| {
-            let Sentence { text, words, .. } = &sentences[at];
-            let gain: f32 = words
-                .iter()
-                .map(|word| weights[*word as usize] * if told[*word as usize] { AGAIN } else { 1.0 })
-                .sum();
-            let new = words.iter().any(|word| !told[*word as usize]);
-            let gain = if quoted[*text] { gain * SAME_TEXT } else { gain };
-            if new { gain / (cost(at) as f32).sqrt() } else { 0.0 }
-        };
-        let best = open.iter().map(|at| (worth(*at), *at)).filter(|(worth, _)| *worth > 0.0);
-        let Some((_, at)) = best.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))) else { break };
-        room -= cost(at);
-        quoted[sentences[at].text] = true;
-        sentences[at].words.iter().for_each(|word| told[*word as usize] = true);
-        open.retain(|other| *other != at);
-        chosen.push(at);
+/// Which sentences are told.
+struct Choice<'a> {
+    sentences: &'a [Sentence],
+    weights: &'a [f32],
+    /// By text: characters of the name that stands before it.
+    labels: Vec<usize>,
+    /// By text: whether a sentence of it is told.
+    quoted: Vec<bool>,
+    /// By word: whether it is told.
+    told: Vec<bool>,
+    /// The sentences that are not told.
+    open: Vec<usize>,
+    chosen: Vec<usize>,
+}
+
+impl<'a> Choice<'a> {
+    fn of(sentences: &'a [Sentence], quotes: &[Quote<'_>], weights: &'a [f32]) -> Self {
+        Self {
+            sentences,
+            weights,
+            labels: quotes.iter().map(|quote| author(quote).chars().count() + 3).collect(),
+            quoted: vec![false; quotes.len()],
+            told: vec![false; weights.len()],
+            open: (0..sentences.len()).collect(),
+            chosen: Vec::new(),
+        }
     }
-    chosen.sort_unstable();
-    chosen
+
+    /// Characters that a sentence takes.
+    fn cost(&self, at: usize) -> usize {
+        let Sentence { text, chars, .. } = self.sentences[at];
+        chars + 1 + if self.quoted[text] { 0 } else { self.labels[text] }
+    }
+
+    /// What a sentence tells that is not told yet, for its length.
+    fn worth(&self, at: usize) -> f32 {
+        let Sentence { text, words, .. } = &self.sentences[at];
+        let counts = |word: &u32| {
+            let again = if self.told[*word as usize] { AGAIN } else { 1.0 };
+            self.weights[*word as usize] * again
+        };
+        let gain: f32 = words.iter().map(counts).sum();
+        let new = words.iter().any(|word| !self.told[*word as usize]);
+        let gain = if self.quoted[*text] { gain * SAME_TEXT } else { gain };
+        if new { gain / (self.cost(at) as f32).sqrt() } else { 0.0 }
+    }
+
+    /// Takes sentences while there is room; what is left of it.
+    fn take(&mut self, mut room: usize) -> usize {
+        loop {
+            let mut open = std::mem::take(&mut self.open);
+            let fits = open.iter().copied().filter(|at| self.cost(*at) <= room);
+            let best = fits.map(|at| (self.worth(at), at)).filter(|(worth, _)| *worth > 0.0);
+            let best = best.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+            open.retain(|at| best.is_none_or(|(_, best)| *at != best));
+            self.open = open;
+            let Some((_, at)) = best else { return room };
+            room -= self.cost(at);
+            let Sentence { text, words, .. } = &self.sentences[at];
+            self.quoted[*text] = true;
+            words.iter().for_each(|word| self.told[*word as usize] = true);
+            self.chosen.push(at);
+        }
+    }
 }
 
 /// The chosen sentences, those in a row of one author behind that author's name.
@@ -221,48 +262,53 @@ fn written(sentences: &[Sentence], quotes: &[Quote<'_>], chosen: &[usize]) -> St
     text
 }
 
-/// The weightiest words that no chosen sentence tells, of texts that are not quoted first, as many as there is room for.
+/// The weightiest words that no chosen sentence tells and that say something alone, of texts that are not quoted first, as
+/// many as there is room for in a list.
 fn untold(
     sentences: &[Sentence],
-    chosen: &[usize],
+    choice: &Choice<'_>,
     vocabulary: &Vocabulary,
     weights: &[f32],
-    told: &mut [bool],
     room: usize,
-) -> String {
-    let quoted: Vec<usize> = chosen.iter().map(|at| sentences[*at].text).collect();
+) -> Vec<u32> {
+    let mut named = choice.told.clone();
     // By text, so that each has its turn.
     let mut left: BTreeMap<(bool, usize), Vec<u32>> = BTreeMap::new();
     for sentence in sentences {
-        let of = left.entry((quoted.contains(&sentence.text), sentence.text)).or_default();
-        of.extend(sentence.words.iter().filter(|word| !told[**word as usize]));
+        let of = left.entry((choice.quoted[sentence.text], sentence.text)).or_default();
+        let tells = |word: &&u32| !named[**word as usize] && vocabulary.tells[**word as usize];
+        of.extend(sentence.words.iter().filter(tells));
     }
     for words in left.values_mut() {
-        // A short word says little by itself.
-        words.retain(|word| vocabulary.written[*word as usize].0.chars().count() > 2);
         words.sort_by(|a, b| weights[*b as usize].total_cmp(&weights[*a as usize]).then(a.cmp(b)));
         words.dedup();
         words.reverse();
     }
-    let Some(mut room) = room.checked_sub(ALSO.len() + 1) else { return String::new() };
-    let mut named: Vec<&str> = Vec::new();
+    let mut found = Vec::new();
+    // The list ends with a full stop, and stands behind a blank.
+    let Some(mut room) = room.checked_sub(ALSO.len() + 2) else { return found };
     while left.values().any(|words| !words.is_empty()) {
         for words in left.values_mut() {
-            let Some(word) = words.pop().filter(|word| !std::mem::replace(&mut told[*word as usize], true))
+            let Some(word) = words.pop().filter(|word| !std::mem::replace(&mut named[*word as usize], true))
             else {
                 continue;
             };
-            let written = &*vocabulary.written[word as usize].0;
-            if let Some(rest) = room.checked_sub(written.chars().count() + 2) {
+            if let Some(rest) = room.checked_sub(vocabulary.written[word as usize].0.chars().count() + 2) {
                 room = rest;
-                named.push(written);
+                found.push(word);
             }
         }
         if room < 4 {
             break;
         }
     }
-    if named.is_empty() { String::new() } else { format!("{ALSO}{}.", named.join(", ")) }
+    found
+}
+
+/// Words as they are named at the end.
+fn list(words: &[u32], vocabulary: &Vocabulary) -> String {
+    let named: Vec<&str> = words.iter().map(|word| &*vocabulary.written[*word as usize].0).collect();
+    format!("{ALSO}{}.", named.join(", "))
 }
 
 #[cfg(test)]

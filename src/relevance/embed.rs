@@ -66,6 +66,17 @@ impl Embedder {
     }
 }
 
+/// What the row of the word in the middle is multiplied by, of those that are tokens.
+const MIDDLE_SCALE: f32 = 0.007_94;
+
+/// How much a lower-case word changes the direction of a text in which it stands, against the word in the middle. `None`
+/// where it is no token as a whole.
+pub(super) fn weight(word: &str) -> Option<f32> {
+    let model = MODEL.as_ref()?;
+    let token = model.vocabulary.word(word)?;
+    Some(model.scales.get(token as usize)? / MIDDLE_SCALE)
+}
+
 /// Bytes of a row that are summed at a time: their sums stay in the processor while the rows pass.
 const BLOCK: usize = 32;
 

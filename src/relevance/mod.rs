@@ -59,6 +59,7 @@ mod score;
 mod sessions;
 mod shortlist;
 mod summarize;
+mod telling;
 mod ties;
 mod tokenize;
 mod vectors;

@@ -67,6 +67,11 @@ impl Memory {
 }
 
 impl Vocabulary {
+    /// The token of a lower-case word that is one as a whole.
+    pub fn word(&self, word: &str) -> Option<u32> {
+        self.words.get(word.as_bytes()).copied()
+    }
+
     /// Reads tokens that stand one a line, numbered from 0; the first `special` stand for no text.
     pub fn new(lines: &'static [u8], special: usize) -> Self {
         let mut new = Self { words: Tokens::new(), pieces: Tokens::new(), longest: 0, signs: [NONE; 128] };

@@ -18,7 +18,8 @@ use super::enrichment_failed;
 use super::syntheses::{Planned, synthesis};
 use crate::limits::{COMPACT_REPLANNED_MAX, COMPACT_SUMMARIZED_MAX, PURGE_UNCONFIRMED_MAX};
 use crate::protocol::{
-    CompactRequest, CompactStrategy, Compacted, MemoryType, Mode, Refusal, SYSTEM, Unit, UnitStatus, Warning,
+    CompactRequest, CompactStrategy, Compacted, MemoryType, Mode, Refusal, SYSTEM, Unit, UnitId, UnitStatus,
+    Warning,
 };
 
 /// A COMPACT that waits for its plan.
@@ -278,12 +279,15 @@ fn reason(request: &CompactRequest) -> Box<str> {
 
 /// The events that put units away, one for each status that some of them are in.
 fn put_away(world: &World, request: &CompactRequest, units: &[UnitNo], events: &mut Vec<Event>) {
-    for status in UnitStatus::ALL {
-        let own = units.iter().map(|no| world.slot(*no)).filter(|slot| slot.status == *status);
-        let units = UnitIds::new(own.map(|slot| slot.id));
-        if !units.is_empty() {
-            events.push(Event::Archived { status: *status, units, reason: reason(request) });
-        }
+    // The actor does this: one way through them, not one for each status.
+    let mut ids: [Vec<UnitId>; UnitStatus::ALL.len()] = Default::default();
+    let mut slots = world.units.focus();
+    for no in units {
+        let slot = slots.index(*no as usize);
+        ids[slot.status as usize].push(slot.id);
+    }
+    for (status, ids) in UnitStatus::ALL.iter().zip(ids).filter(|(_, ids)| !ids.is_empty()) {
+        events.push(Event::Archived { status: *status, units: UnitIds::new(ids), reason: reason(request) });
     }
 }
 

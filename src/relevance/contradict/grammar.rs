@@ -231,6 +231,11 @@ impl Lexicon {
         self.roles.get(word).map_or(Roles::default(), |roles| roles[language as usize])
     }
 
+    /// Whether the word is one of grammar in any language, or one that carries little.
+    pub fn is_grammar(&self, word: &str) -> bool {
+        self.roles.get(word).is_some_and(|roles| roles.iter().any(|roles| *roles != Roles::default()))
+    }
+
     /// In which languages the word is one of grammar.
     pub fn spoken(&self, word: &str) -> [bool; Language::ALL.len()] {
         self.roles.get(word).map_or_else(Default::default, |roles| roles.map(|roles| !roles.is_content()))

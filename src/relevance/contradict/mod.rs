@@ -69,5 +69,10 @@ mod scan;
 mod tell;
 mod units;
 
+/// Whether a folded lower-case word is one of grammar in any known language, or one that carries little.
+pub(super) fn is_grammar(word: &str) -> bool {
+    grammar::lexicon().is_grammar(word)
+}
+
 pub use claims::Claims;
 pub use judge::{Clash, Grounds, clash};
