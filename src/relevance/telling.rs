@@ -13,7 +13,7 @@ use super::words::{Stems, is_empty_word};
 
 /// Weight of a word's row below which it says nothing alone, against that of the word in the middle. Chosen on conversations:
 /// below are "definitely", "getting", "good", "really"; above "contract", "decision", "market", "price".
-const LEAST: f32 = 0.715;
+const LEAST: f32 = 0.7;
 
 /// Which words tell; keeps the stems of those that do not.
 pub(super) struct Telling {
