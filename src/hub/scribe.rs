@@ -96,7 +96,7 @@ impl Scribe {
     pub async fn write(&self, wanted: Vec<Wanted>) -> Written {
         let (until, failures) = (Instant::now() + self.total, AtomicUsize::new(0));
         let asked = stream::iter(wanted).map(|wanted| self.write_one(wanted, until, &failures));
-        let mut answers = asked.buffered(SUMMARY_REQUESTS_MAX);
+        let mut answers = asked.buffer_unordered(SUMMARY_REQUESTS_MAX);
         let mut written = Written::default();
         while let Some((at, answer)) = answers.next().await {
             match answer {

@@ -33,7 +33,7 @@ const SENTENCE_CHARS: usize = 240;
 /// The longest piece of an author's id, characters.
 const AUTHOR_CHARS: usize = 40;
 /// The part of the room that is kept for the words at the end: one in so many.
-const WORDS_SHARE: usize = 7;
+const WORDS_SHARE: usize = 11;
 /// What stands before those words.
 const ALSO: &str = "Also about: ";
 
