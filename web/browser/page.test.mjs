@@ -456,6 +456,52 @@ test('a replay is played to its end', async (t) => {
   assert.equal(await page.locator('.timeline li.later').count(), 0);
 });
 
+test('a search puts what says it before what stands next to it', async (t) => {
+  const { hub, page } = await staged(t);
+  await hub.demo();
+  await visit(page, hub.url, '#/memory?q=how fast does the market grow');
+  await page.locator('.unit-row .score').first().waitFor();
+  const rows = await page.locator('.unit-row .event-main > .line:first-child').allTextContents();
+  const place = (words) => {
+    const at = rows.findIndex((row) => row.includes(words));
+    assert.ok(at >= 0, `${words} is not among ${rows.join(' | ')}`);
+    return at;
+  };
+  assert.equal(place('How fast does the market'), 0);
+  // Relations lift this one above all others in an agent's context: it blocks the decision that is asked about.
+  assert.ok(place('Recounted with the filings') < place('Payroll data of the Nordics'));
+  const scores = (await page.locator('.unit-row .score').allTextContents()).map((text) => Number(text.replace('closeness ', '')));
+  assert.deepEqual(scores, [...scores].sort((a, b) => b - a));
+});
+
+test('the graph is zoomed by wheel and keys, gently and about what one looks at', async (t) => {
+  const { hub, page } = await staged(t);
+  await hub.demo();
+  await visit(page, hub.url, '#/memory?view=graph');
+  const canvas = page.locator('.loom-canvas[data-ties]:not([data-ties="0"])');
+  await canvas.waitFor();
+  const zoom = async () => Number(await canvas.getAttribute('data-zoom'));
+  await assertEventually(async () => assert.ok(await zoom() > 0));
+  const first = await zoom();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.wheel(0, -100);
+  // One notch is one sixth, whatever the library would make of it.
+  await assertEventually(async () => assert.ok(Math.abs(await zoom() / first - Math.exp(0.15)) < 0.01, String(await zoom() / first)));
+  await page.mouse.wheel(0, 100);
+  await assertEventually(async () => assert.ok(Math.abs(await zoom() - first) < 0.01));
+  await canvas.focus();
+  await page.keyboard.press('+');
+  await assertEventually(async () => assert.ok(Math.abs(await zoom() / first - 1.25) < 0.01));
+  await page.keyboard.press('End');
+  await page.locator('.panel').waitFor();
+  assert.ok(await page.locator('.panel h2.id').textContent());
+  await canvas.focus();
+  await page.keyboard.press('0');
+  // Beside the panel there is less room for all of it.
+  await assertEventually(async () => assert.ok(await zoom() < first));
+});
+
 test('pausing holds the list still, and nothing is missed after', async (t) => {
   const { hub, page } = await staged(t);
   await hub.register('ann');

@@ -205,6 +205,7 @@ function Help(): JSX.Element {
     ['Enter', 'open what has the focus'],
     ['Esc', 'close the panel'],
     ['Space', 'pause Live; play or stop a replay'],
+    ['+ − 0', 'in a graph: closer, further away, all of it; Home and End go to its ends, Shift and arrows move it'],
     ['r', 'record something'],
     ['?', 'this'],
   ];

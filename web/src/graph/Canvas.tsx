@@ -56,6 +56,8 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
 
   useEffect(() => {
     if (!box.current) return;
+    // Before the library listens: who came first is asked first.
+    const letGo = followWheel(box.current, () => core.current);
     const made = cytoscape({
       container: box.current,
       layout: { name: 'preset' },
@@ -66,6 +68,8 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
       selectionType: 'single',
     });
     made.on('tap', 'node.unit', (event) => handlers.current.onChoose(event.target.id()));
+    // How close one looks, for whoever looks at the page from outside.
+    made.on('zoom', () => made.container()?.setAttribute('data-zoom', made.zoom().toFixed(4)));
     core.current = made;
     // A panel that opens beside it may cover what was chosen.
     const resized = new ResizeObserver(() => {
@@ -74,7 +78,6 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
       if (node.nonempty() && !isSeen(made, node)) made.center(node);
     });
     resized.observe(box.current);
-    const letGo = followWheel(box.current, () => core.current);
     return () => {
       resized.disconnect();
       letGo();
@@ -92,7 +95,7 @@ export function Canvas({ units, chosen, onChoose, onOpen, standing = null, label
       drawn.add(elements(units, woven, isDark, grid(drawn, woven)));
     });
     drawn.style(sheet(isDark, woven.edges.length <= WORDS_MAX, isUpright(drawn)));
-    if (wasEmpty) fit(drawn, woven, chosen);
+    if (wasEmpty && units.length > 0) fit(drawn, woven, chosen);
   }, [woven, units, isDark]);
 
   useEffect(() => {

@@ -26,6 +26,14 @@ interface Props {
   least: number;
 }
 
+/** Seconds that a chart shows at least: of a single point the library would make years. */
+const LEAST_SPAN = 20;
+
+function span(times: ArrayLike<number> | undefined): [number, number] {
+  const end = times?.[times.length - 1] ?? Date.now() / 1_000;
+  return [Math.min(times?.[0] ?? end, end - LEAST_SPAN), end];
+}
+
 export function Chart({ title, now, times, series, format, steps, least }: Props): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -44,7 +52,7 @@ export function Chart({ title, now, times, series, format, steps, least }: Props
         padding: [6, 12, 0, 0],
         cursor: { y: false, points: { size: 5 } },
         legend: { show: false },
-        scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.15, least)] } },
+        scales: { x: { time: true, range: (plot) => span(plot.data[0]) }, y: { range: (_, __, most) => [0, Math.max((most ?? 0) * 1.15, least)] } },
         axes: [{ ...axis, size: 20, space: 90, grid: { show: false } }, { ...axis, size: 52, space: 34, ...(steps ? { incrs: steps } : {}), values: (_, splits) => splits.map(format) }],
         series: [{}, ...series.map((one) => ({ label: one.word, stroke: colour(one), width: 1.6, points: { show: false }, ...(one.dashed ? { dash: [5, 4] } : { fill: `${colour(one)}18` }) }))],
       },
