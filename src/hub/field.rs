@@ -199,7 +199,7 @@ impl Field {
         let policy = Arc::clone(&frame.policy);
         let reads =
             Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, scribe));
-        let writing = detection.as_ref().map(DetectionDoor::writing).unwrap_or_default();
+        let writing = detection.as_ref().map(DetectionDoor::writing);
         let behind =
             Behind::new(&frame.name, detector, &scanner, Arc::clone(&published), calls.downgrade(), writing);
         let for_detector = thread::Builder::new()

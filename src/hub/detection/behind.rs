@@ -33,6 +33,8 @@ const GATHERING: Duration = Duration::from_millis(40);
 const RESTS: u32 = 9;
 /// How long a batch takes at most before what was found is told.
 const BATCH: Duration = Duration::from_millis(250);
+/// Units whose claims are read ahead in one go.
+const AHEAD: u32 = 64;
 /// How long an entry of its own may take to become durable before the state is looked at again.
 const DURABLE_PATIENCE: Duration = Duration::from_secs(2);
 /// How often a scan tells how far it is.
@@ -129,24 +131,29 @@ pub(in crate::hub) struct Behind {
     actor: WeakSender<Call>,
     /// Writes under way.
     writing: Arc<AtomicUsize>,
+    /// Whether units are compared when they are recorded.
+    is_automatic: bool,
 }
 
 impl Behind {
+    /// `writing` counts the writes under way, where units are compared when they are recorded.
     pub fn new(
         field: &Arc<str>,
         detector: Arc<Detector>,
         scanner: &Scanner,
         published: Arc<Published>,
         actor: WeakSender<Call>,
-        writing: Arc<AtomicUsize>,
+        writing: Option<Arc<AtomicUsize>>,
     ) -> Self {
+        let is_automatic = writing.is_some();
         Self {
             field: Arc::clone(field),
             detector,
             desk: Arc::clone(&scanner.desk),
             published,
             actor,
-            writing,
+            writing: writing.unwrap_or_default(),
+            is_automatic,
         }
     }
 
@@ -155,8 +162,10 @@ impl Behind {
         step_back(NICENESS);
         let mut reader = Reader::default();
         let mut more = false;
+        let units = self.published.view.load().world().timeline.len();
+        let mut ahead = if self.is_automatic { u32::try_from(units).unwrap_or(u32::MAX) } else { 0 };
         loop {
-            let woken = if more { told.try_recv() } else { told.recv().map_err(Into::into) };
+            let woken = if more || ahead > 0 { told.try_recv() } else { told.recv().map_err(Into::into) };
             if woken == Err(TryRecvError::Disconnected) || self.desk.is_closing() {
                 break;
             }
@@ -165,10 +174,13 @@ impl Behind {
                     self.scan(scan, &mut reader);
                     self.desk.scanning.store(false, Ordering::Release);
                 }
-                None if !more => thread::sleep(GATHERING),
+                None if woken.is_ok() && !more => thread::sleep(GATHERING),
                 None => {}
             }
             more = self.catch_up(&mut reader);
+            if !more && ahead > 0 {
+                ahead = self.read_ahead(ahead);
+            }
         }
         if let Some(Scan { read, to, world, .. }) = self.desk.take() {
             let outcome = Err(cut_off(0, world.timeline.len()));
@@ -193,6 +205,27 @@ impl Behind {
         })
     }
 
+    /// Reads what some units claim before anybody asks, the newest first, as long as there is room: at the door each unit
+    /// is compared with some two dozen that are seldom the same, and reading those would take longer than all the rest.
+    /// Tells before which place of the timeline it is to go on; 0 where that is all.
+    fn read_ahead(&self, end: u32) -> u32 {
+        let view = self.published.view.load_full();
+        let began = Instant::now();
+        let first = end.saturating_sub(AHEAD);
+        let read = || self.detector.read_ahead(view.world(), first..end);
+        // A text that cannot be read is met, and told of, where it is compared.
+        let has_room = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or(true);
+        self.give_way(began);
+        if has_room { first } else { 0 }
+    }
+
+    /// Rests where many write: they need the processor, its caches and the index more.
+    fn give_way(&self, began: Instant) {
+        if self.writing.load(Ordering::Relaxed) > DETECTED_BESIDE_WRITES_MAX {
+            thread::sleep(RESTS * began.elapsed());
+        }
+    }
+
     /// Compares some of what is still to be compared; whether there may be more.
     fn catch_up(&self, reader: &mut Reader) -> bool {
         let view = self.published.view.load_full();
@@ -203,10 +236,7 @@ impl Behind {
             let Some((_, no)) = world.timeline.get(place as usize) else { break };
             let began = Instant::now();
             let found = self.findings(world, *no, compared..place, reader, || self.is_closing());
-            if self.writing.load(Ordering::Relaxed) > DETECTED_BESIDE_WRITES_MAX {
-                // Those who write need the processor, its caches and the index more.
-                thread::sleep(RESTS * began.elapsed());
-            }
+            self.give_way(began);
             // Not compared to the end.
             if self.is_closing() {
                 return false;

@@ -7,6 +7,9 @@ use hashbrown::HashMap;
 use crate::field::{Stated, UnitNo};
 use crate::limits::CLAIMS_KEPT_MAX_BYTES;
 
+/// Bytes that a unit's claims need at most, give or take: less is no room.
+const ROOM_LEAST: usize = 256 * 1024;
+
 /// Two generations: what is used moves to the young one, and when that is full the old one is forgotten.
 #[derive(Default)]
 struct Generations {
@@ -30,6 +33,12 @@ impl Memory {
         Some(stated)
     }
 
+    /// Whether more can be kept without forgetting any.
+    pub fn has_room(&self) -> bool {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.old.is_empty() || kept.young_bytes < CLAIMS_KEPT_MAX_BYTES / 2 - ROOM_LEAST
+    }
+
     pub fn keep(&self, no: UnitNo, stated: &Arc<Stated>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).enter(no, stated);
     }
@@ -45,5 +54,26 @@ impl Generations {
         if self.young.insert(no, Arc::clone(stated)).is_none() {
             self.young_bytes += bytes;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_until_both_generations_are_full() {
+        let memory = Memory::default();
+        let stated = Arc::new(Stated::default());
+        let each = stated.memory_bytes();
+        let mut entered = 0;
+        while memory.has_room() {
+            memory.keep(entered, &stated);
+            entered += 1;
+        }
+        let kept = entered as usize * each;
+        assert!(kept <= CLAIMS_KEPT_MAX_BYTES && kept > CLAIMS_KEPT_MAX_BYTES / 10 * 9, "{kept}");
+        // Nothing is forgotten yet.
+        assert!(memory.recall(0).is_some() && memory.recall(entered - 1).is_some());
     }
 }

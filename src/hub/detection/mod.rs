@@ -143,6 +143,20 @@ impl Detector {
         found.into_iter().filter_map(unit).collect()
     }
 
+    /// Reads what the units at these places of the timeline claim, before anybody asks; whether there is room for more.
+    fn read_ahead(&self, world: &World, places: Range<u32>) -> bool {
+        for place in places {
+            let Some((_, no)) = world.timeline.get(place as usize) else { continue };
+            if !self.memory.has_room() {
+                return false;
+            }
+            if stands(world, *no) && Statement::of(world.slot(*no)).claims() {
+                self.stated(world, *no);
+            }
+        }
+        true
+    }
+
     /// What a unit of the Field claims.
     fn stated(&self, world: &World, no: UnitNo) -> Arc<Stated> {
         self.memory.recall(no).unwrap_or_else(|| {
