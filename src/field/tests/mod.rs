@@ -277,7 +277,7 @@ impl Stage {
         let world = &self.state.world;
         for (_, no) in &world.timeline.skip(self.index.len() as usize) {
             let slot = world.slot(*no);
-            let reading = self.index.read(&mut self.reader, &document(slot), false);
+            let reading = self.index.known().read(&mut self.reader, &document(slot), false);
             self.index.enter(&document(slot), kind(slot.kind), slot.task, &reading);
         }
     }
