@@ -4,8 +4,8 @@
 //! behind (whoever needs it catches up from its own view) or ahead (a request names its horizon). Nobody in
 //! the actor ever waits for it.
 //!
-//! Following is done by one at a time, whose turn it is: documents are read without the index being held, many of
-//! them on all cores, and entered in short strides between which others read. Vectors come from the file beside the
+//! Following (`index_follow`) is done by one at a time, whose turn it is: documents are read without the index being
+//! held, many of them on all cores, and entered in short strides between which others read. Vectors come from the file beside the
 //! log where it has them (`vector_keeper`). A few units without one are embedded at once, so that whoever recorded one
 //! finds it by its meaning; many are entered with their words alone and embedded behind (`embed_missing`).
 
@@ -20,23 +20,15 @@ use rayon::prelude::*;
 use super::shelf::Shelf;
 use super::vector_file::{Record, text_checksum};
 use super::vector_keeper::{Late, VectorKeeper};
-use crate::field::{Slot, UnitNo, World, document, kind};
+use crate::field::{Slot, UnitNo, World, document};
 use crate::limits::{EMBEDDED_TEXT_MAX_BYTES, EMBEDDINGS_PARKED_MAX};
 use crate::log::LogError;
-use crate::relevance::{Document, Index, Meaning, Reader, Reading, Vector, WordDirections};
+use crate::relevance::{Document, Index, Meaning, Reader, Vector, WordDirections};
 
-/// Bytes of text followed in one turn when few units are missing.
-const STEP_BYTES: usize = 64 * 1024;
-/// The same when many are: enough for all cores.
-const LONG_STEP_BYTES: usize = 2 * 1024 * 1024;
-/// Units that are read by whoever's turn it is; more are shared among the cores.
-const ALONE: usize = 64;
 /// Units entered under one write lock: short enough that readers hardly wait.
 const STRIDE: usize = 32;
 /// Terms that purged units are taken out of under one write lock.
 const TERMS_STRIDE: usize = 1_024;
-/// As long as no more units than this are missing, each is embedded before it is entered.
-const EMBEDDED_AT_ONCE: usize = 512;
 /// Units embedded behind in one go.
 const BEHIND: usize = 2_048;
 
@@ -144,7 +136,7 @@ impl SharedIndex {
             // Somebody else may have been faster.
             let start = self.len();
             if start < world.timeline.len() {
-                self.step(world, start, &mut turn);
+                self.follow(world, start, &mut turn);
             }
         }
     }
@@ -313,85 +305,6 @@ impl SharedIndex {
         }
     }
 
-    /// Follows for one turn.
-    fn step(&self, world: &World, start: usize, turn: &mut Follower) {
-        let few = world.timeline.len() - start <= EMBEDDED_AT_ONCE;
-        let mut room = if few { STEP_BYTES } else { LONG_STEP_BYTES };
-        let mut numbers: Vec<UnitNo> = Vec::new();
-        for (_, no) in &world.timeline.skip(start) {
-            numbers.push(*no);
-            match room.checked_sub(world.slot(*no).text_bytes()) {
-                Some(left) => room = left,
-                None => break,
-            }
-        }
-        let world = &*self.readable(world, numbers.iter().copied());
-        let slots: Vec<&Slot> = numbers.iter().map(|no| world.slot(*no)).collect();
-        let mut late = Late::default();
-        let mut kept: Vec<Option<Vector>> = match self.meaning {
-            Meaning::Nothing => slots.iter().map(|_| None).collect(),
-            _ => slots.iter().map(|slot| turn.keeper.take(world, slot, &mut late)).collect(),
-        };
-        late.known.retain(|(place, vector)| {
-            let own = (*place as usize).checked_sub(start).and_then(|at| kept.get_mut(at));
-            own.map(|own| *own = Some(vector.clone())).is_none()
-        });
-        // While the file may still have its vector, no unit is embedded again.
-        let at_once = few && !turn.keeper.is_reading();
-        let mut readings = self.read(&slots, &kept, at_once, &mut turn.reader);
-        if matches!(self.meaning, Meaning::Given { .. }) {
-            for ((slot, kept), reading) in slots.iter().zip(&kept).zip(&mut readings) {
-                if let Some(vector) = kept.is_none().then(|| self.parked(slot)).flatten() {
-                    reading.set_vector(vector);
-                }
-            }
-        }
-        let mut fresh = Vec::new();
-        let places = u32::try_from(start).unwrap_or(u32::MAX)..;
-        let mut entering = places.zip(slots.iter().zip(readings).zip(kept)).peekable();
-        while entering.peek().is_some() {
-            let mut index = self.write();
-            for (place, ((slot, mut reading), kept)) in entering.by_ref().take(STRIDE) {
-                index.enter(&entered(slot), kind(slot.kind), slot.task, &reading);
-                let made = reading.take_vector();
-                if slot.purged {
-                    // It says nothing, and points nowhere.
-                    continue;
-                }
-                match (kept, made) {
-                    (Some(vector), _) => index.set_vector(place, &vector),
-                    (None, Some(vector)) => fresh.extend(record(slot, vector)),
-                    (None, None) if self.meaning != Meaning::Nothing => turn.missing.push_back(place),
-                    (None, None) => {}
-                }
-            }
-        }
-        let late = self.proved(world, late);
-        self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
-        turn.keeper.keep(fresh.into_iter());
-    }
-
-    fn read(
-        &self,
-        slots: &[&Slot],
-        kept: &[Option<Vector>],
-        at_once: bool,
-        reader: &mut Reader,
-    ) -> Vec<Reading> {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-        let index = &*index;
-        let read = |reader: &mut Reader, (slot, kept): (&&Slot, &Option<Vector>)| {
-            index.read(reader, &entered(slot), kept.is_some() || !at_once)
-        };
-        if slots.len() <= ALONE {
-            return slots.iter().zip(kept).map(|both| read(reader, both)).collect();
-        }
-        self.on_crew(|| {
-            let both = slots.par_iter().zip(kept).with_min_len(16);
-            both.map(|both| read(&mut self.crew_member(), both)).collect()
-        })
-    }
-
     /// Runs work on the pool where many documents are read.
     pub fn on_crew<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         let shared = || self.pool.install(work);
@@ -498,6 +411,9 @@ impl std::fmt::Debug for SharedIndex {
         f.debug_struct("SharedIndex").finish_non_exhaustive()
     }
 }
+
+#[path = "index_follow.rs"]
+mod follow;
 
 #[cfg(test)]
 #[path = "index_tests.rs"]

@@ -5,16 +5,16 @@
 //! Postings of a term stand in the order of documents, so what lies before the horizon is a prefix.
 
 use std::num::NonZeroU32;
-
-use hashbrown::HashMap;
+use std::sync::Arc;
 
 use crate::relevance::embed::{self, Embedder};
 use crate::relevance::lexicon::{Lexicon, Names, Term};
 use crate::relevance::postings::{self, Posting, Postings};
 use crate::relevance::query::{Query, QueryTerm};
-use crate::relevance::reading::{Reader, Reading};
+use crate::relevance::reading::{Known, Reader, Reading};
 use crate::relevance::score::Kind;
 use crate::relevance::sessions::Sessions;
+use crate::relevance::standings::Standings;
 use crate::relevance::tokenize::Tokenizer;
 use crate::relevance::vectors::{Asked, Vector, Vectors};
 use crate::relevance::weights::{self, B, FIELD, K1};
@@ -76,7 +76,8 @@ impl Meaning {
 
 /// Inverted index over documents numbered from 0 in the order pushed; append only.
 pub struct Index {
-    lexicon: Lexicon,
+    /// Shared with who reads documents; grows only while nobody does, or is copied.
+    lexicon: Arc<Lexicon>,
     tokenizer: Tokenizer,
     /// By term.
     postings: Vec<Postings>,
@@ -127,7 +128,7 @@ impl Index {
     #[must_use]
     pub fn of(meaning: Meaning) -> Self {
         Self {
-            lexicon: Lexicon::new(),
+            lexicon: Arc::new(Lexicon::new()),
             tokenizer: Tokenizer::default(),
             postings: Vec::new(),
             lengths: Vec::new(),
@@ -173,15 +174,22 @@ impl Index {
         self.lengths.is_empty()
     }
 
-    /// Reads a document, for [`Index::enter`]: its words, and where it points if the index has that of the built-in
-    /// model and the caller does not know it already.
+    /// What it knows of words as of now, with which documents are read.
     #[must_use]
-    pub fn read(&self, reader: &mut Reader, doc: &Document<'_>, vector_known: bool) -> Reading {
-        let mut reading = reader.words(&self.lexicon, doc);
-        if self.meaning == Meaning::BuiltIn && !vector_known {
-            reading.vector = Some(reader.embed(doc));
+    pub fn known(&self) -> Known {
+        Known { lexicon: Arc::clone(&self.lexicon), meaning: self.meaning }
+    }
+
+    /// Takes up what a document that was read has of words and names that are new here, before it is entered. Entering
+    /// it changes then nothing of what was given out by [`Index::known`], which therefore need not be copied.
+    pub fn take_up(&mut self, doc: &Document<'_>, reading: &mut Reading) {
+        for name in [doc.author, doc.role] {
+            self.name_number(name);
         }
-        reading
+        if reading.unknown().next().is_some() {
+            let lexicon = Arc::make_mut(&mut self.lexicon);
+            reading.make_known(|stem| lexicon.number_of_stem(stem));
+        }
     }
 
     /// Adds a document that was read; its number is [`Index::len`] before the call. Tasks have numbers of the caller's.
@@ -195,11 +203,12 @@ impl Index {
                 postings::add(&mut self.postings, term, number, weight);
             }
         }
+        postings::touch(&self.postings, &reading.terms);
         for &(term, frequency) in &reading.terms {
             postings::add(&mut self.postings, term, number, frequency);
         }
         for (stem, frequency) in reading.unknown() {
-            if let Some(term) = self.lexicon.number_of_stem(stem) {
+            if let Some(term) = Arc::make_mut(&mut self.lexicon).number_of_stem(stem) {
                 postings::add(&mut self.postings, term, number, frequency);
             }
         }
@@ -223,7 +232,7 @@ impl Index {
     /// Reads and adds a document, whose kind and task do not matter; its number is [`Index::len`] before the call.
     pub fn push(&mut self, doc: &Document<'_>) {
         let mut reader = std::mem::take(&mut self.reader);
-        let reading = self.read(&mut reader, doc, false);
+        let reading = self.known().read(&mut reader, doc, false);
         self.reader = reader;
         self.enter(doc, Kind::Finding, None, &reading);
     }
@@ -274,6 +283,7 @@ impl Index {
         let Some(number) = self.names.number(name) else { return u32::MAX };
         let Self { lexicon, tokenizer, name_terms, .. } = self;
         if number as usize >= name_terms.len() {
+            let lexicon = Arc::make_mut(lexicon);
             let mut terms = Vec::new();
             tokenizer.each(name, &mut |word| {
                 if terms.len() < MAX_TERMS_A_NAME {
@@ -335,7 +345,7 @@ impl Index {
 
     /// By the number of a standing: the author's role, as by [`Index::role`], and the kind.
     pub(super) fn standings(&self) -> &[(u32, Kind)] {
-        &self.standings.all
+        self.standings.all()
     }
 
     /// The tasks of documents in a row; 0 is none.
@@ -350,7 +360,7 @@ impl Index {
 
     /// The role of a document's author, as a small number that equal roles share, below [`Index::names`].
     pub(super) fn role(&self, document: u32) -> u32 {
-        self.standings.all[self.standing[document as usize] as usize].0
+        self.standings.all()[self.standing[document as usize] as usize].0
     }
 
     /// How many authors and roles there are.
@@ -461,27 +471,6 @@ impl Index {
     }
 }
 
-/// The pairs of a role and a kind that there are: few, where documents are many.
-#[derive(Default)]
-struct Standings {
-    all: Vec<(u32, Kind)>,
-    numbers: HashMap<(u32, Kind), u32>,
-}
-
-impl Standings {
-    /// The number of a pair, a new one if it is new.
-    fn number(&mut self, role: u32, kind: Kind) -> u32 {
-        *self.numbers.entry((role, kind)).or_insert_with(|| {
-            self.all.push((role, kind));
-            self.all.len() as u32 - 1
-        })
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.all.capacity() * size_of::<(u32, Kind)>() + self.numbers.allocation_size()
-    }
-}
-
 /// What the length of a document makes of the frequency of its words (BM25).
 pub(super) struct Norms {
     fixed: f32,
@@ -500,92 +489,5 @@ impl Norms {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn document(content: &str) -> Document<'_> {
-        Document {
-            content,
-            purpose: "Keep for the team",
-            question: None,
-            author: "ada",
-            role: "engineer",
-            session: None,
-        }
-    }
-
-    fn matches(contents: &[&str], need: &str) -> Vec<f32> {
-        let mut index = Index::new();
-        for content in contents {
-            index.push(&document(content));
-        }
-        index.matches(&Query::new(&index, [need], index.len()), 0, index.len())
-    }
-
-    #[test]
-    fn rare_words_and_more_words_count_more() {
-        let found = matches(
-            &["the market grows", "the market shrinks", "a market in Lyon", "nothing"],
-            "market in Lyon",
-        );
-        assert!(found[2] > found[0] && found[0] > 0.0 && found[3] == 0.0);
-    }
-
-    #[test]
-    fn any_field_is_found() {
-        let mut index = Index::new();
-        index.push(&document("one"));
-        index.push(&Document {
-            content: "two",
-            purpose: "Validate the pricing",
-            question: Some("How large is it?"),
-            author: "researcher-01",
-            role: "market_analyst",
-            session: None,
-        });
-        for need in ["one", "two", "price", "large", "researcher-01", "markets", "analyst", "market_analyst"]
-        {
-            let found = index.matches(&Query::new(&index, [need], 2), 0, 2);
-            let own = usize::from(need != "one");
-            assert!(found[own] > 0.0 && found[1 - own] == 0.0, "{need} {found:?}");
-        }
-    }
-
-    #[test]
-    fn a_word_that_all_have_tells_nothing() {
-        let same: Vec<String> = (0..100).map(|i| format!("tell the {i}")).collect();
-        let same: Vec<&str> = same.iter().map(String::as_str).collect();
-        assert!(matches(&same, "tell").iter().all(|&found| found < 0.01));
-    }
-
-    #[test]
-    fn lengths_are_summed_across_blocks() {
-        let mut index = Index::new();
-        for i in 0..1_000 {
-            index.push(&document(&"word ".repeat(i % 7)));
-        }
-        for horizon in [0, 1, 255, 256, 257, 511, 512, 1_000] {
-            let sum: u64 = index.lengths[..horizon as usize].iter().map(|&length| u64::from(length)).sum();
-            assert!(
-                (index.average_length(horizon) - (sum as f32 / horizon.max(1) as f32).max(1.0)).abs() < 1e-4
-            );
-        }
-    }
-
-    #[test]
-    fn hostile_text_has_a_bounded_cost() {
-        let mut index = Index::new();
-        let flood: String = (0..50_000).map(|i| format!("w{i}x ")).collect();
-        index.push(&document(&flood));
-        index.push(&document(&"a".repeat(1 << 20)));
-        index.push(&document(&"same ".repeat(200_000)));
-        assert!(index.postings.len() <= 2 * MAX_TERMS_A_DOCUMENT);
-        assert!(index.memory_bytes() < 3 << 20, "{}", index.memory_bytes());
-    }
-
-    #[test]
-    fn threads_may_share_it() {
-        fn shared<T: Send + Sync>() {}
-        shared::<Index>();
-    }
-}
+#[path = "lexical_tests.rs"]
+mod tests;

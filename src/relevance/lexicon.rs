@@ -129,7 +129,9 @@ impl Cache {
     }
 }
 
-/// All stems of an index.
+/// All stems of an index. A copy goes by the same identity: it numbers what both know alike, and only one of the two may
+/// grow.
+#[derive(Clone)]
 pub(super) struct Lexicon {
     stems: Stems,
     terms: Names,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::relevance::embed::{Direction, Embedder};
-use crate::relevance::lexical::{Document, MAX_TERMS_A_DOCUMENT};
+use crate::relevance::lexical::{Document, MAX_TERMS_A_DOCUMENT, Meaning};
 use crate::relevance::lexicon::{Cache, Lexicon, Names};
 use crate::relevance::postings::Posting;
 use crate::relevance::tokenize::Tokenizer;
@@ -54,6 +54,15 @@ impl Reading {
         })
     }
 
+    /// Makes terms of the stems that the index did not know, by the numbers that it gives them now.
+    pub(super) fn make_known(&mut self, mut number: impl FnMut(&str) -> Option<u32>) {
+        let found: Vec<(u32, u32)> =
+            self.unknown().filter_map(|(stem, frequency)| Some((number(stem)?, frequency))).collect();
+        self.terms.extend(found);
+        self.unknown_text.clear();
+        self.unknown.clear();
+    }
+
     /// Says where the text points.
     pub fn set_vector(&mut self, vector: Vector) {
         self.vector = Some(vector);
@@ -62,6 +71,26 @@ impl Reading {
     /// Where the text points, taken out, if that was read.
     pub fn take_vector(&mut self) -> Option<Vector> {
         self.vector.take()
+    }
+}
+
+/// What an index knows of words: enough to read documents, while others are entered or before the index is asked.
+#[derive(Clone)]
+pub struct Known {
+    pub(super) lexicon: Arc<Lexicon>,
+    pub(super) meaning: Meaning,
+}
+
+impl Known {
+    /// Reads a document, for [`Index::enter`]: its words, and where it points if the index has that of the built-in
+    /// model and the caller does not know it already.
+    #[must_use]
+    pub fn read(&self, reader: &mut Reader, doc: &Document<'_>, vector_known: bool) -> Reading {
+        let mut reading = reader.words(&self.lexicon, doc);
+        if self.meaning == Meaning::BuiltIn && !vector_known {
+            reading.vector = Some(reader.embed(doc));
+        }
+        reading
     }
 }
 

@@ -75,7 +75,7 @@ impl Index {
 
     /// The terms that fewest documents have, but more than `own`: those that the text itself is among.
     fn rarest(&self, reader: &mut Reader, doc: &Document<'_>, own: usize) -> Vec<u32> {
-        let reading = self.read(reader, doc, true);
+        let reading = self.known().read(reader, doc, true);
         let documents = |term: u32| self.documents_with(term, self.len());
         let shared = reading.terms.iter().map(|&(term, _)| (documents(term), term));
         let mut terms: Vec<(usize, u32)> = shared.filter(|(documents, _)| *documents > own).collect();

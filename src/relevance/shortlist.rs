@@ -1,8 +1,9 @@
 //! The best of very many documents without a close look at each.
 //!
 //! A small Field is measured whole. In a large one every document's words are measured, but its meaning is only
-//! estimated, from the signs of its direction (`vectors`); of the best by that estimate the meaning is measured, and
-//! of the best of these, and what was said around them, everything. A score is therefore always the one that `rank`
+//! estimated, from the signs of its direction (`vectors`); most documents are told from the best by words and signs
+//! alone, before an estimate is made of them. Of the best by the estimate the meaning is measured, and of the best of
+//! these, and what was said around them, everything. A score is therefore always the one that `rank`
 //! gives; what can be missed is a document whose signs are much further from the need's than its direction is, or one
 //! whose only merit is a part that the estimate leaves out (neighbours further away, the asker's role in its text).
 //! A task's units are lifted in the estimate; what declared relations bring near is found from the closest by the

@@ -69,7 +69,7 @@ fn index_with(count: u32, task: impl Fn(u32) -> Option<NonZeroU32>) -> Index {
             role: ["engineer", "analyst"][number % 2],
             session: (number % 3 == 0).then_some(&*session),
         };
-        let reading = index.read(&mut reader, &document, false);
+        let reading = index.known().read(&mut reader, &document, false);
         index.enter(&document, Kind::Finding, task(number as u32), &reading);
     }
     index

@@ -13,6 +13,12 @@ pub(super) struct Stems {
     russian: Stemmer,
 }
 
+impl Clone for Stems {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
 impl Stems {
     pub fn new() -> Self {
         Self { english: Stemmer::create(Algorithm::English), russian: Stemmer::create(Algorithm::Russian) }

@@ -337,7 +337,7 @@ impl Stage {
         for (_, no) in &world.timeline.clone().skip(self.index.len() as usize) {
             let slot = world.slot(*no);
             let doc = document(slot).expect("all is there");
-            let reading = self.index.read(&mut self.reader, &doc, false);
+            let reading = self.index.known().read(&mut self.reader, &doc, false);
             self.index.enter(&doc, kind(slot.kind), slot.task, &reading);
         }
     }

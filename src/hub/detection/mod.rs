@@ -150,7 +150,7 @@ impl Detector {
             if !self.memory.has_room() {
                 return false;
             }
-            if stands(world, *no) && Statement::of(world.slot(*no)).claims() {
+            if stands(world, *no) && Statement::of(world.slot(*no)).is_some_and(|said| said.claims()) {
                 self.stated(world, *no);
             }
         }
@@ -160,7 +160,9 @@ impl Detector {
     /// What a unit of the Field claims.
     fn stated(&self, world: &World, no: UnitNo) -> Arc<Stated> {
         self.memory.recall(no).unwrap_or_else(|| {
-            let stated = Arc::new(Statement::of(world.slot(no)).map(|said| said.read()).unwrap_or_default());
+            // What is archived claims nothing here, but may come back.
+            let Some(said) = Statement::of(world.slot(no)) else { return Arc::default() };
+            let stated = Arc::new(said.read());
             self.memory.keep(no, &stated);
             stated
         })
