@@ -170,6 +170,13 @@ async fn units_are_listed_from_the_newest_back() {
     assert_eq!(found, units);
     let wrong = hub.get("/v1/units?order=random").await;
     assert_eq!(check(&wrong, 400, "INVALID_MESSAGE")["key"], "order");
+    let count = async |archived: &str| {
+        let page = hub.get(&format!("/v1/units?archived={archived}")).await.json();
+        page["units"].as_array().map(Vec::len)
+    };
+    assert_eq!((count("true").await, count("false").await), (Some(0), Some(5)));
+    let wrong = hub.get("/v1/units?archived=perhaps").await;
+    assert_eq!(check(&wrong, 400, "INVALID_MESSAGE")["key"], "archived");
     let capabilities = hub.get("/v1/field/capabilities").await.json();
     assert!(capabilities["supported_operations"].as_array().unwrap().contains(&json!("MERGE")));
     hub.stop().await;

@@ -49,8 +49,6 @@ console.log(`${recorded} active units, ${(await hub.status()).conflicts_unresolv
 const [star] = (await (await fetch(`${hub.url}/v1/units?type=decision&limit=1`)).json()).units;
 
 const browser = await launch();
-// The hub goes with the script, however it ends.
-process.once('exit', () => hub.child.kill('SIGTERM'));
 const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
 context.setDefaultTimeout(PATIENCE);
 await fromDist(context);

@@ -26,10 +26,16 @@ export function launch() {
   return chromium.launch({ executablePath: browserPath(), args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', ...more] });
 }
 
+/** Hubs go with the script that started them, however it ends. */
+const hubs = new Set();
+process.once('exit', () => hubs.forEach((child) => child.kill('SIGTERM')));
+
 /** A hub on a free port, or again on one that it had. */
 export class Hub {
   static async start(binary, { data = mkdtempSync(join(tmpdir(), 'akashik-web-')), listen = '127.0.0.1:0', more = [] } = {}) {
     const child = spawn(binary, ['serve', '--listen', listen, '--data', data, '--log-filter', 'warn', ...more], { stdio: ['ignore', 'pipe', 'inherit'] });
+    hubs.add(child);
+    child.once('exit', () => hubs.delete(child));
     const url = await new Promise((resolve, reject) => {
       let text = '';
       child.stdout.on('data', (bytes) => {
