@@ -1,8 +1,7 @@
 //! What units claim, read once and kept as long as there is room.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-use hashbrown::HashMap;
 
 use crate::field::{Stated, UnitNo};
 use crate::limits::CLAIMS_KEPT_MAX_BYTES;
