@@ -22,6 +22,8 @@ pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:7420";
 
 /// How long a command waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same where a large Field is gone through, and going away would cut the work off: Ctrl-C is what ends it.
+const LONG_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where the hub is, and how to print what it says.
 #[derive(Debug, Clone, Args)]
@@ -175,7 +177,10 @@ impl Ask {
     }
 
     fn operate(&self, operation: Operation, payload: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
-        let (client, agent) = (self.hub.client()?, self.agent()?);
+        let (mut client, agent) = (self.hub.client()?, self.agent()?);
+        if matches!(operation, Operation::Detect | Operation::Compact) {
+            client.patience = LONG_PATIENCE;
+        }
         let (session, id) = (self.session.as_deref(), self.message_id.as_deref());
         Ok(runtime()?.block_on(client.operate(operation, agent, session, id, payload))?)
     }
