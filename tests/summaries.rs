@@ -29,6 +29,7 @@ enum Mood {
     TooLong,
     Huge,
     WrongJson,
+    TellsTheKey,
 }
 
 struct Fake {
@@ -123,6 +124,7 @@ async fn answer(
         Mood::Empty => "  ".to_owned(),
         Mood::TooLong => "long ".repeat(400),
         Mood::Huge => "huge ".repeat(200_000),
+        Mood::TellsTheKey => "I was asked with Bearer sesame.".to_owned(),
         _ => format!("In short: {} notes.", notes.as_array().unwrap().len()),
     };
     given.lock().unwrap().push(notes);
@@ -269,6 +271,7 @@ async fn whatever_fails_the_synthesis_quotes_its_originals_and_the_answer_says_s
         (Mood::TooLong, "more than the 1200"),
         (Mood::Huge, "broke off"),
         (Mood::WrongJson, "no chat completion"),
+        (Mood::TellsTheKey, "repeats the key"),
     ]
     .into_iter()
     .enumerate()

@@ -14,6 +14,17 @@ fn key(variable: &str) -> Option<String> {
     std::env::var(variable).ok().filter(|key| !key.is_empty())
 }
 
+/// A name or password in an address would be printed with it, and is not sent.
+fn without_password(setting: &str, url: &str, variable: &str) -> Result<(), String> {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    match authority.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
+        true => {
+            Err(format!("{setting} holds a name or a password; leave them out and put a key into {variable}"))
+        }
+        false => Ok(()),
+    }
+}
+
 impl Settings {
     /// The embedding model outside, if one is named.
     pub(super) fn embedding(&self) -> Result<Option<EmbeddingSettings>, String> {
@@ -30,6 +41,7 @@ impl Settings {
                 Ok(None)
             };
         };
+        without_password("embedding_url", &url, EMBEDDING_KEY)?;
         let Some(model) = self.embedding_model.clone().filter(|model| !model.trim().is_empty()) else {
             return Err("embedding_url needs embedding_model: what the model is called there".to_owned());
         };
@@ -61,6 +73,7 @@ impl Settings {
                 Ok(None)
             };
         };
+        without_password("summary_url", &url, SUMMARY_KEY)?;
         let Some(model) = self.summary_model.clone().filter(|model| !model.trim().is_empty()) else {
             return Err("summary_url needs summary_model: what the model is called there".to_owned());
         };

@@ -182,6 +182,8 @@ fn each_wrong_value_is_refused_by_name() {
     for (text, key) in [
         ("level = 4", "level"),
         ("embedding_url = \"http://h\"", "embedding_model"),
+        ("embedding_url = \"http://me:secret@h\"\nembedding_model = \"m\"", "AKASHIK_EMBEDDING_KEY"),
+        ("summary_url = \"https://me@h/v1?x\"\nsummary_model = \"m\"", "AKASHIK_SUMMARY_KEY"),
         ("embedding_model = \"m\"", "embedding_url"),
         (
             "embedding_url = \"http://h\"\nembedding_model = \"m\"\nembedding_dimensions = 0",

@@ -424,6 +424,7 @@ impl Field {
     /// Ends what takes long: scans, and comparing behind, which goes on after the next start.
     pub(super) fn wind_down(&self) {
         self.scanner.close();
+        self.frame.index.wind_down();
     }
 
     /// Makes everything that was handed over durable, answers it, closes the log and ends the threads.

@@ -43,6 +43,8 @@ pub(super) struct SharedIndex {
     crew: Vec<Mutex<Reader>>,
     /// Whether the state has been read back from the log.
     whole: AtomicBool,
+    /// Whether the hub is about to end.
+    winding_down: AtomicBool,
     /// What a model outside made at the doors.
     parked: Mutex<Parked>,
     /// How many purges of the world were followed.
@@ -79,6 +81,7 @@ impl SharedIndex {
             turn,
             pool,
             crew,
+            winding_down: AtomicBool::new(false),
             whole: AtomicBool::new(false),
             parked: Mutex::default(),
             forgotten: AtomicUsize::new(0),
@@ -130,13 +133,17 @@ impl SharedIndex {
 
     /// Indexes what `world` has and the index lacks.
     pub fn catch_up(&self, world: &World) {
-        while self.index.is_poisoned() || self.len() < world.timeline.len() {
+        self.catch_up_while(world, &|| true);
+    }
+
+    fn catch_up_while(&self, world: &World, go_on: &impl Fn() -> bool) {
+        while (self.index.is_poisoned() || self.len() < world.timeline.len()) && go_on() {
             let mut turn = self.turn();
             self.heal(&mut turn);
             // Somebody else may have been faster.
             let start = self.len();
             if start < world.timeline.len() {
-                self.follow(world, start, &mut turn);
+                self.follow(world, start, &mut turn, go_on);
             }
         }
     }
@@ -181,13 +188,25 @@ impl SharedIndex {
         self.turn().keeper.give_up();
     }
 
-    /// The same as `catch_up` for a view that holds all of the log: whatever the file of vectors says beyond it is of
-    /// no use.
-    pub fn settle(&self, world: &World) {
-        self.catch_up(world);
-        let late = self.turn().keeper.finish(world);
-        let late = self.proved(world, late);
-        self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
+    /// Nobody new will ask: the indexer need not follow to the end, which may be far after a start.
+    pub fn wind_down(&self) {
+        self.winding_down.store(true, Ordering::Release);
+    }
+
+    /// Brings the index up to a view, for the indexer alone: unless the hub winds down. `whole` if the view holds all of
+    /// the log; whatever the file of vectors says beyond it is then of no use.
+    pub fn follow_view(&self, world: &World, whole: bool) {
+        let goes_on = || !self.winding_down.load(Ordering::Acquire);
+        self.catch_up_while(world, &goes_on);
+        if self.lacks(world) > 0 {
+            return;
+        }
+        if whole {
+            let late = self.turn().keeper.finish(world);
+            let late = self.proved(world, late);
+            self.take_in(late.iter().map(|(place, vector)| (*place, vector)));
+        }
+        self.forget(world);
     }
 
     /// Embeds units that were entered without a vector; whether there may be more. For the indexer alone.

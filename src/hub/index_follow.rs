@@ -73,12 +73,12 @@ impl SharedIndex {
         Batch { places: start..start + numbers.len(), world: whole, numbers, kept, late, at_once }
     }
 
-    /// Follows from a place on to the end of `world`; for whoever's turn it is.
-    pub(super) fn follow(&self, world: &World, start: usize, turn: &mut Follower) {
+    /// Follows from a place on to the end of `world`, or as long as it is to go on; for whoever's turn it is.
+    pub(super) fn follow(&self, world: &World, start: usize, turn: &mut Follower, go_on: &impl Fn() -> bool) {
         let mut reader = std::mem::take(&mut turn.reader);
         let mut batch = self.gather(world, start, turn);
         let mut readings = self.read(&self.known(), &batch, &mut reader);
-        while batch.places.end < world.timeline.len() {
+        while batch.places.end < world.timeline.len() && go_on() {
             self.take_up(&batch, &mut readings);
             let next = self.gather(world, batch.places.end, turn);
             let known = self.known();

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::{Index, Meaning, SharedIndex, VectorKeeper};
 use crate::config::Config;
 use crate::hub::{Hub, shelf, vector_file};
 use crate::log::{Log, LogError, MemoryLog, SqliteLog, open_log_reader};
@@ -124,6 +126,28 @@ async fn vectors_outlast_the_process_and_are_the_same() {
     // Taken from the file, not written again; the new ones behind them.
     let second = kept_in_time(home.path(), 45).await;
     assert_eq!((second.len(), &second[..40]), (45, &first[..]));
+}
+
+/// After a start there may be a million units to follow: a hub that ends does not wait for them, and who asks gets all.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_indexer_ends_with_the_hub_and_who_asks_then_still_gets_all() {
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(home.path())).await.unwrap();
+    register(&hub).await;
+    for at in 0..12 {
+        let content = format!("Fact {at}: {}", "the oven of a house is old. ".repeat(600));
+        let payload = json!({ "type": "finding", "content": content, "intent": { "purpose": "Know the houses" },
+            "confidence": { "score": 0.9, "reason": "seen" } });
+        ask(&hub, "writer", &format!("r-{at}"), "RECORD", payload).await;
+    }
+    let view = hub.field(None).expect("a Field").view();
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let index = SharedIndex::new(Meaning::Nothing, pool, VectorKeeper::none());
+    index.wind_down();
+    index.follow_view(view.world(), false);
+    assert_eq!(index.lacks(view.world()), 12);
+    assert_eq!(index.with(view.world(), Index::len), 12);
+    hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -95,6 +95,11 @@ impl Outside {
         self.patience
     }
 
+    /// Whether a text holds the key: such a text would stand in the log for good.
+    pub fn gives_away(&self, text: &str) -> bool {
+        self.key.as_deref().is_some_and(|key| !key.is_empty() && text.contains(key))
+    }
+
     /// What is said of an answer that took too long.
     pub fn too_slow(&self) -> String {
         format!("{} did not answer within {:?}", self.what, self.patience)

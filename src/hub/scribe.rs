@@ -128,7 +128,11 @@ impl Scribe {
                 "stream": false,
             });
             let answer = self.outside.ask(body.to_string()).await?;
-            paragraph(&answer).map_err(|wrong| format!("{}'s answer {wrong}", self.outside.what()))
+            let text = paragraph(&answer).and_then(|text| match self.outside.gives_away(&text) {
+                true => Err("repeats the key that it was asked with".to_owned()),
+                false => Ok(text),
+            });
+            text.map_err(|wrong| format!("{}'s answer {wrong}", self.outside.what()))
         };
         let answer = timeout_at(until, asked).await.unwrap_or_else(|_| {
             Err(format!("{} did not write all of them within {:?}", self.outside.what(), self.total))

@@ -52,14 +52,9 @@ impl View {
         self.frame.shelf.ask(&self.world, ask)
     }
 
-    /// Brings the index up to this state; `whole` if it is all that the log holds.
+    /// Brings the index up to this state, unless the hub winds down; `whole` if it is all that the log holds.
     pub(super) fn catch_up_index(&self, whole: bool) {
-        if whole {
-            self.frame.index.settle(&self.world);
-        } else {
-            self.frame.index.catch_up(&self.world);
-        }
-        self.frame.index.forget(&self.world);
+        self.frame.index.follow_view(&self.world, whole);
     }
 
     /// Embeds some units that are still without a vector; whether there may be more.
