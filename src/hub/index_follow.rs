@@ -21,6 +21,8 @@ const STEP_BYTES: usize = 64 * 1024;
 const LONG_STEP_BYTES: usize = 2 * 1024 * 1024;
 /// Units that are read by whoever's turn it is; more are shared among the cores.
 const ALONE: usize = 64;
+/// Units after which the turn is given up for a moment.
+const TURN_UNITS: usize = 16 * 1024;
 /// As long as no more units than this are missing, each is embedded before it is entered.
 const EMBEDDED_AT_ONCE: usize = 512;
 
@@ -73,12 +75,13 @@ impl SharedIndex {
         Batch { places: start..start + numbers.len(), world: whole, numbers, kept, late, at_once }
     }
 
-    /// Follows from a place on to the end of `world`, or as long as it is to go on; for whoever's turn it is.
+    /// Follows from a place on towards the end of `world`, as long as it is to go on and for not too many units: others wait
+    /// for the turn. For whoever's turn it is.
     pub(super) fn follow(&self, world: &World, start: usize, turn: &mut Follower, go_on: &impl Fn() -> bool) {
         let mut reader = std::mem::take(&mut turn.reader);
         let mut batch = self.gather(world, start, turn);
         let mut readings = self.read(&self.known(), &batch, &mut reader);
-        while batch.places.end < world.timeline.len() && go_on() {
+        while batch.places.end < world.timeline.len() && batch.places.start < start + TURN_UNITS && go_on() {
             self.take_up(&batch, &mut readings);
             let next = self.gather(world, batch.places.end, turn);
             let known = self.known();

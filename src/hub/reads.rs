@@ -383,7 +383,8 @@ impl Reads {
         let Fetching { wanting, mut message, connection, world, shows, begun } = fetching;
         let mut given = world;
         let read = self.with_reader(|reader| shelf::give(reader, &mut given, &wanting.0));
-        message.recalled = wanting.0.iter().filter_map(|no| given.slot(*no).whole().cloned()).collect();
+        // Beside those of earlier rounds: what was whole then may have been let go of since.
+        message.recalled.extend(wanting.0.iter().filter_map(|no| given.slot(*no).whole().cloned()));
         // The actor must not wait for this thread to let go of what the view shares with its state.
         drop((given, begun));
         if let Err(error) = read {

@@ -6,6 +6,8 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 use crate::field::{Entry, Event, State, UnitNo, Wanting, World};
 use crate::log::{LogError, LogReader};
 
@@ -33,8 +35,15 @@ impl Shelf {
     /// # Errors
     /// A log that cannot be read, or that does not hold them.
     pub fn give(&self, world: &mut World, units: &[UnitNo]) -> Result<(), LogError> {
-        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        give(reader.as_ref(), world, units)
+        let mut read = || {
+            let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            give(reader.as_ref(), world, units)
+        };
+        // Notices are made where sessions are served: others go on there while the disk is waited for.
+        match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
+            _ => read(),
+        }
     }
 
     /// What `ask` comes to in a world, given the texts that it wants.

@@ -182,7 +182,7 @@ impl Stage {
                 Verdict::Prepare(preparation) => {
                     command.message.plan = Some(Arc::new(self.plan(&preparation)));
                 }
-                Verdict::Fetch(wanting) => command.message.recalled = self.recalled(&wanting),
+                Verdict::Fetch(wanting) => command.message.recalled.extend(self.recalled(&wanting)),
                 _ => break,
             }
             verdict = decide(&self.state, &self.policy, &command);
