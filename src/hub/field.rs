@@ -16,9 +16,11 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::StartError;
 use super::actor::{Actor, Call, Parts, Published};
 use super::answer::Answer;
-use super::detection::{Behind, DetectionDoor, Detector, Scanner, Writing};
+use super::courtesy::{INDEX_NICENESS, Writes, Writing, step_back};
+use super::detection::{Behind, DetectionDoor, Detector, Scanner};
 use super::endpoint::Endpoint;
 use super::enricher::{Enricher, embed_behind};
 use super::feed::{Bounds, Feed};
@@ -35,7 +37,6 @@ use super::vector_file;
 use super::vector_keeper::{Identify, VectorKeeper};
 use super::view::{Frame, View};
 use super::writer;
-use super::{INDEX_NICENESS, StartError, step_back};
 use crate::field::{Message, Policy, World, log_lines};
 use crate::limits::{ACTOR_QUEUE, ACTOR_QUEUE_MAX_BYTES, PAGE_MAX_BYTES, QUEUE_PATIENCE_MS};
 use crate::log::{Log, LogError, LogReader};
@@ -58,6 +59,7 @@ pub struct Field {
     /// Compares messages with the Field, where that is wanted.
     detection: Option<DetectionDoor>,
     scanner: Arc<Scanner>,
+    writes: Writes,
     /// What the queue of calls may hold in bytes.
     room: Arc<Semaphore>,
     published: Arc<Published>,
@@ -90,8 +92,12 @@ pub struct LogFigures {
 pub(super) struct Means {
     /// Where reads are computed.
     pub readers: Arc<rayon::ThreadPool>,
+    /// Where messages are compared with the Field: not behind reads, since writers wait.
+    pub comparers: Arc<rayon::ThreadPool>,
     /// Where many units are indexed at once.
     pub indexers: Arc<rayon::ThreadPool>,
+    /// The hub's writes under way.
+    pub writes: Writes,
     pub metrics: Arc<Metrics>,
     /// The Field's own directory, if it has one.
     pub directory: Option<PathBuf>,
@@ -116,7 +122,9 @@ impl Field {
         let failed = |error: LogError| StartError::Log { field: name.to_owned(), error };
         let Means {
             readers: pool,
+            comparers,
             indexers,
+            writes,
             metrics,
             directory,
             endpoint,
@@ -194,14 +202,13 @@ impl Field {
         }
         let (calls, calls_in) = mpsc::channel(ACTOR_QUEUE);
         let detection = detection_budget
-            .map(|budget| DetectionDoor::new(Arc::clone(&detector), Arc::clone(&pool), budget));
+            .map(|budget| DetectionDoor::new(Arc::clone(&detector), comparers, writes.clone(), budget));
         let for_detection = (Arc::clone(&detector), Arc::clone(&scanner));
         let policy = Arc::clone(&frame.policy);
         let reads =
             Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, scribe));
-        let writing = detection.as_ref().map(DetectionDoor::writing);
-        let behind =
-            Behind::new(&frame.name, detector, &scanner, Arc::clone(&published), calls.downgrade(), writing);
+        let told = (Arc::clone(&published), calls.downgrade());
+        let behind = Behind::new(&frame.name, detector, &scanner, told, writes.clone(), detection.is_some());
         let for_detector = thread::Builder::new()
             .name(format!("akashik-detect-{name}"))
             .spawn(move || behind.run(&woken))
@@ -247,6 +254,7 @@ impl Field {
             enricher,
             detection,
             scanner,
+            writes,
             room,
             published,
             reads,
@@ -307,9 +315,8 @@ impl Field {
             let view = self.view();
             enricher.embed(&mut message, view.world()).await;
         }
-        let mut writing = None;
-        if let Some(detection) = self.detection.as_ref().filter(|_| !message.operation.is_read()) {
-            writing = Some(detection.begin());
+        let writing = (!message.operation.is_read()).then(|| self.writes.begin());
+        if let Some(detection) = self.detection.as_ref().filter(|_| writing.is_some()) {
             detection.look(&mut message, self.view()).await;
         }
         let (to, answer) = oneshot::channel();

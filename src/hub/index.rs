@@ -12,11 +12,12 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rayon::prelude::*;
 
+use super::index_lock::{Entering, IndexLock};
 use super::shelf::Shelf;
 use super::vector_file::{Record, text_checksum};
 use super::vector_keeper::{Late, VectorKeeper};
@@ -35,7 +36,7 @@ const BEHIND: usize = 2_048;
 /// An index that readers share and that any of them brings up to date.
 pub(super) struct SharedIndex {
     meaning: Meaning,
-    index: RwLock<Index>,
+    index: IndexLock,
     turn: Mutex<Follower>,
     /// Where many documents are read.
     pool: Arc<rayon::ThreadPool>,
@@ -74,7 +75,7 @@ impl SharedIndex {
     pub fn new(meaning: Meaning, pool: Arc<rayon::ThreadPool>, keeper: VectorKeeper) -> Self {
         let crew = (0..pool.current_num_threads()).map(|_| Mutex::default()).collect();
         let follower = Follower { reader: Reader::default(), keeper, missing: VecDeque::new() };
-        let (index, turn) = (RwLock::new(Index::of(meaning)), Mutex::new(follower));
+        let (index, turn) = (IndexLock::new(Index::of(meaning)), Mutex::new(follower));
         Self {
             meaning,
             index,
@@ -128,7 +129,18 @@ impl SharedIndex {
     /// Runs `read` with an index that knows at least the committed units of `world`, if not all their vectors.
     pub fn with<R>(&self, world: &World, read: impl FnOnce(&Index) -> R) -> R {
         self.catch_up(world);
-        read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.index.read())
+    }
+
+    /// Runs `read` with the index as it is, which may lack the newest units: at once, before whoever waits to enter some.
+    pub fn as_it_is<R>(&self, read: impl FnOnce(&Index) -> R) -> R {
+        read(&self.index.read_first())
+    }
+
+    /// Whether somebody waits to enter documents.
+    #[cfg(test)]
+    pub fn is_awaited(&self) -> bool {
+        self.index.is_awaited()
     }
 
     /// Indexes what `world` has and the index lacks.
@@ -137,7 +149,7 @@ impl SharedIndex {
     }
 
     fn catch_up_while(&self, world: &World, go_on: &impl Fn() -> bool) {
-        while (self.index.is_poisoned() || self.len() < world.timeline.len()) && go_on() {
+        while (self.index.is_broken() || self.len() < world.timeline.len()) && go_on() {
             let mut turn = self.turn();
             self.heal(&mut turn);
             // Somebody else may have been faster.
@@ -275,7 +287,7 @@ impl SharedIndex {
         if turn.keeper.is_reading() {
             return Vec::new();
         }
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index.read();
         let mut places = Vec::new();
         while places.len() < most
             && let Some(place) = turn.missing.pop_front()
@@ -307,7 +319,7 @@ impl SharedIndex {
 
     /// Whether a unit's vector is known.
     pub fn has_vector(&self, place: u32) -> bool {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).has_vector(place)
+        self.index.read().has_vector(place)
     }
 
     /// Takes in vectors of entered units, and keeps them.
@@ -344,7 +356,7 @@ impl SharedIndex {
         self.catch_up(world);
         let mut known: Vec<Option<Vector>> = Vec::with_capacity(units.len());
         for some in units.chunks(8 * STRIDE) {
-            let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+            let index = self.index.read();
             let place = |no: &UnitNo| world.slot(*no).place;
             known.extend(some.iter().map(|no| place(no).and_then(|place| index.direction_of(place))));
         }
@@ -375,22 +387,21 @@ impl SharedIndex {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Index> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> Entering<'_> {
+        self.index.write()
     }
 
     /// A unit that was left half entered: start anew rather than go on with it.
     fn heal(&self, turn: &mut Follower) {
-        if self.index.is_poisoned() {
-            *self.write() = Index::of(self.meaning);
+        if self.index.is_broken() {
             turn.missing.clear();
             turn.keeper.give_up();
-            self.index.clear_poison();
+            self.index.replace(Index::of(self.meaning));
         }
     }
 
     fn len(&self) -> usize {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).len() as usize
+        self.index.len()
     }
 }
 

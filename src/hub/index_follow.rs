@@ -97,7 +97,7 @@ impl SharedIndex {
     }
 
     fn known(&self) -> Known {
-        self.index.read().unwrap_or_else(std::sync::PoisonError::into_inner).known()
+        self.index.read().known()
     }
 
     fn read(&self, known: &Known, batch: &Batch<'_>, reader: &mut Reader) -> Vec<Reading> {

@@ -12,6 +12,7 @@
 //! failed there behind (`enricher`). Both it and the language model that may write a COMPACT's syntheses (`scribe`) are
 //! spoken with by `outside`, over `tls`.
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
+//! Whatever computes lets writes pass (`courtesy`).
 //!
 //! What is only looked at (`looks`) needs no operation.
 //!
@@ -24,6 +25,7 @@
 mod actor;
 mod answer;
 mod bells;
+mod courtesy;
 mod debounce;
 mod detection;
 mod endpoint;
@@ -32,6 +34,7 @@ mod feed;
 mod field;
 mod follower;
 mod index;
+mod index_lock;
 mod listening;
 mod looks;
 pub mod metrics;
@@ -69,6 +72,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 pub use answer::{Answer, Payload, answer_too_large};
+use courtesy::{DOOR_NICENESS, INDEX_NICENESS, READ_NICENESS, Writes};
 use endpoint::Endpoint;
 use field::Means;
 pub use field::{Field, LogFigures, Pending};
@@ -181,8 +185,12 @@ impl Hub {
         home: Option<&Path>,
     ) -> Result<Arc<Self>, StartError> {
         let metrics = Arc::new(Metrics::new(config.fields.iter().map(String::as_str)));
-        let readers = Arc::new(pool("akashik-read", READ_NICENESS).map_err(StartError::Thread)?);
-        let indexers = Arc::new(pool("akashik-index", INDEX_NICENESS).map_err(StartError::Thread)?);
+        let writes = Writes::default();
+        let pool =
+            |name, niceness, own| writes.pool(name, niceness, own).map(Arc::new).map_err(StartError::Thread);
+        let readers = pool("akashik-read", READ_NICENESS, 0)?;
+        let comparers = pool("akashik-door", DOOR_NICENESS, 1)?;
+        let indexers = pool("akashik-index", INDEX_NICENESS, 0)?;
         let endpoint = match &config.embedding {
             Some(settings) if config.meaning && config.level >= EXTENDED_SCOPE_LEVEL => {
                 let failed = |error| StartError::Embedding { url: settings.url.clone(), error };
@@ -206,7 +214,9 @@ impl Hub {
             }
             let means = Means {
                 readers: Arc::clone(&readers),
+                comparers: Arc::clone(&comparers),
                 indexers: Arc::clone(&indexers),
+                writes: writes.clone(),
                 metrics: Arc::clone(&metrics),
                 directory: home.map(|home| home.join(name)),
                 endpoint: endpoint.clone(),
@@ -279,12 +289,6 @@ fn lock(data: &Path) -> Result<File, StartError> {
     }
 }
 
-/// How far reads step back behind the actor and the doors, in steps of the system's niceness: with every core
-/// busy a writer hardly notices, and on an idle machine neither do reads.
-const READ_NICENESS: i32 = 5;
-/// How far the indexer steps back: nobody waits for it until an ATTUNE does, and then helps.
-const INDEX_NICENESS: i32 = 10;
-
 /// Refuses what stands under the name of one of the Field's own files and is none: opening a pipe waits for its other
 /// end, a start for ever. Absent is well.
 fn only_a_file(path: &Path) -> io::Result<()> {
@@ -294,25 +298,4 @@ fn only_a_file(path: &Path) -> io::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Lets the calling thread step back. A courtesy: where the system has none, or refuses, nothing is lost.
-fn step_back(niceness: i32) {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, niceness) {
-        tracing::debug!(%error, "a thread keeps its priority");
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = niceness;
-}
-
-/// A pool of a thread for each core: for reads, so that they never hold up an actor, and for indexing. A read that
-/// panics answers `INTERNAL_ERROR` and harms nobody else.
-fn pool(name: &'static str, niceness: i32) -> Result<rayon::ThreadPool, std::io::Error> {
-    rayon::ThreadPoolBuilder::new()
-        .thread_name(move |at| format!("{name}-{at}"))
-        .start_handler(move |_| step_back(niceness))
-        .panic_handler(|_| tracing::error!("a read panicked; its caller gets INTERNAL_ERROR"))
-        .build()
-        .map_err(std::io::Error::other)
 }

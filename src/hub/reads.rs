@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::actor::Call;
 use super::answer::{Answer, Payload, answer_too_large};
+use super::courtesy::{READ_NICENESS, step_back};
 use super::detection::{Detector, Scan, Scanner};
 use super::index::SharedIndex;
 use super::notes::Notes;
@@ -21,7 +22,6 @@ use super::plans::preview;
 use super::scribe::Scribe;
 use super::shelf;
 use super::waiting::{Computation, Fetching, Then};
-use super::{READ_NICENESS, step_back};
 use crate::field::{
     AgentNo, Audit, Chronicle, Embedded, Entry, Policy, Query, Read, Selection, Unshown, World, detect,
     replay, select, show, stands, subscriptions, target,
@@ -115,6 +115,12 @@ impl Reads {
             scanner,
             scribe,
         }
+    }
+
+    /// Where reads are computed.
+    #[cfg(test)]
+    pub fn pool(&self) -> &rayon::ThreadPool {
+        &self.pool
     }
 
     /// Begins a read, unless there are too many already.

@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::courtesy::{INDEX_NICENESS, step_back};
 use super::snapshot_file::{self, Belonging};
-use super::{INDEX_NICENESS, step_back};
 use crate::field::{Snapshot, World};
 use crate::limits::{SNAPSHOT_AT_STOP_MS, SNAPSHOT_SLICE_BYTES};
 use crate::log::LogReader;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::relevance::embed::{self, Embedder};
 use crate::relevance::lexicon::{Lexicon, Names, Term};
+use crate::relevance::pace::Pace;
 use crate::relevance::postings::{self, Posting, Postings};
 use crate::relevance::query::{Query, QueryTerm};
 use crate::relevance::reading::{Known, Reader, Reading};
@@ -431,9 +432,11 @@ impl Index {
         // Some documents after the other, so that what is summed up stays close by for all terms.
         let mut sums = vec![0.0f32; (horizon as usize).next_multiple_of(MATCHED)];
         let mut by_length = [0.0f32; MATCHED];
+        let mut pace = Pace::new();
         let lengths = self.lengths[..horizon as usize].chunks(MATCHED);
         for ((end, sums), lengths) in (1u32..).zip(sums.as_chunks_mut::<MATCHED>().0).zip(lengths) {
             let end = end.saturating_mul(MATCHED as u32);
+            pace.walk(MATCHED);
             for (by_length, length) in by_length.iter_mut().zip(lengths) {
                 *by_length = norms.by_length * f32::from(*length);
             }

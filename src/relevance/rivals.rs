@@ -10,6 +10,7 @@ use std::ops::Range;
 use hashbrown::HashMap;
 
 use crate::relevance::lexical::{Document, Index, Meaning};
+use crate::relevance::pace::Pace;
 use crate::relevance::reading::Reader;
 use crate::relevance::vectors::{Asked, STRETCH, least_of_stretches};
 use crate::relevance::weights;
@@ -108,9 +109,11 @@ impl Index {
         let mut worst = u16::MAX;
         let mut apart = [0u16; BLOCK];
         let mut least = [0u16; BLOCK / STRETCH];
+        let mut pace = Pace::new();
         let mut first = span.start;
         while first < span.end {
             let count = (span.end - first).min(BLOCK as u32) as usize;
+            pace.walk(count);
             let apart = &mut apart[..count];
             self.vectors().signs_apart(asked, first, apart);
             least_of_stretches(apart, &mut least);

@@ -3,6 +3,7 @@
 use crate::relevance::closeness::{Closeness, Words};
 use crate::relevance::diversity::{Best, Placed, Scored};
 use crate::relevance::lexical::{Index, Norms};
+use crate::relevance::pace::{self, Pace};
 use crate::relevance::query::Query;
 use crate::relevance::reason;
 use crate::relevance::ties::Web;
@@ -279,7 +280,9 @@ impl<'a> View<'a> {
     /// The best of these candidates, all of which were measured.
     pub fn best(mut self, candidates: impl Iterator<Item = Candidate>) -> Ranking {
         let mut best = Best::new(self.need.take, self.need.threshold, self.index.names());
+        let mut pace = Pace::new();
         for candidate in candidates {
+            pace.walk(pace::MEASURED);
             let score = self.score(candidate);
             best.add(self.index.author(candidate.number), Scored { score, candidate });
         }

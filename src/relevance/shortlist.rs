@@ -17,6 +17,7 @@ use std::num::NonZeroU32;
 
 use crate::relevance::closeness::Words;
 use crate::relevance::lexical::Index;
+use crate::relevance::pace::Pace;
 use crate::relevance::score::{Candidate, Kind, Need, Ranking, Serves, View, rank};
 use crate::relevance::sessions::Side;
 use crate::relevance::ties::Web;
@@ -206,6 +207,7 @@ fn estimates(
     let mut sieve = Sieve::new(view, stands.len());
     let mut best = Few { guesses: Vec::with_capacity(2 * most), most, least: f32::NEG_INFINITY };
     let newest_first = view.horizon.saturating_sub(NEWEST).max(first);
+    let mut pace = Pace::new();
     let mut block_first = first;
     while block_first < view.horizon {
         let newest = block_first >= newest_first;
@@ -213,6 +215,7 @@ fn estimates(
         let count = if newest { 1 } else { (newest_first - block_first).min(BLOCK as u32) as usize };
         let block = block_first..block_first + count as u32;
         block_first = block.end;
+        pace.walk(count);
         if pool.is_cold(block.start, count) {
             continue;
         }

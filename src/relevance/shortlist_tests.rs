@@ -43,6 +43,10 @@ const THINGS: [&str; 9] =
     ["oven", "contract", "ticket", "database", "violin", "vaccine", "engine", "budget", "lesson"];
 const DEEDS: [&str; 7] = ["repaired", "sold", "measured", "painted", "forgotten", "delivered", "insured"];
 
+fn document<'a>(content: &'a str, author: &'a str, role: &'a str) -> Document<'a> {
+    Document { content, purpose: "Keep for the team", question: None, author, role, session: None }
+}
+
 /// Documents of many topics, some next to each other in sessions.
 fn index(count: u32) -> Index {
     index_with(count, |_| None)
@@ -61,14 +65,10 @@ fn index_with(count: u32, task: impl Fn(u32) -> Option<NonZeroU32>) -> Index {
             number % 101,
         );
         let session = format!("session-{}", number / 20);
-        let document = Document {
-            content: &content,
-            purpose: "Keep for the team",
-            question: None,
-            author: ["ada", "ben", "eve", "joe", "kim"][number % 5],
-            role: ["engineer", "analyst"][number % 2],
-            session: (number % 3 == 0).then_some(&*session),
-        };
+        let author = ["ada", "ben", "eve", "joe", "kim"][number % 5];
+        let role = ["engineer", "analyst"][number % 2];
+        let session = (number % 3 == 0).then_some(&*session);
+        let document = Document { session, ..document(&content, author, role) };
         let reading = index.known().read(&mut reader, &document, false);
         index.enter(&document, Kind::Finding, task(number as u32), &reading);
     }
@@ -144,6 +144,25 @@ fn the_short_way_finds_the_same_with_the_same_scores() {
     }
     let newest = Need { recency_weight: Some(1.0), ..need(None, 50) };
     assert_eq!(found(&index, &newest, &everything), 1.0);
+}
+
+/// Matching words, estimating, measuring (two pauses); what a text may contradict; and everything measured.
+#[test]
+fn every_long_walk_pauses() {
+    let index = index(MANY);
+    let pool = Part { first: 0, count: MANY, may: |_| true };
+    let need = need(Some("who repaired the oven in the kitchen"), 10);
+    let pauses = std::rc::Rc::new(std::cell::Cell::new(0));
+    let counted = std::rc::Rc::clone(&pauses);
+    crate::relevance::pause_with(move || counted.set(counted.get() + 1));
+    choose(&index, &need, &pool);
+    assert_eq!(pauses.take(), 4);
+    let sought =
+        index.sought(&mut Reader::default(), &document("The oven was sold", "ada", "engineer"), None);
+    assert!(!index.rivals(&sought, 0..MANY, |_| true).is_empty());
+    assert!(pauses.take() >= 1);
+    rank(&index, &need, pool.all());
+    assert!(pauses.take() >= 2 * MANY * 8 / (16 * 1024));
 }
 
 #[test]

@@ -7,6 +7,8 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::relevance::pace::{self, Pace};
+
 /// Documents stored in one piece. Many pieces, so that growing moves little and wastes little.
 const CHUNK: usize = 512;
 
@@ -174,7 +176,9 @@ impl Vectors {
 
     /// The same of many documents; best in their order.
     pub fn nearnesses(&self, asked: &Asked, documents: &[u32], near: &mut [f32]) {
+        let mut pace = Pace::new();
         for (documents, near) in documents.chunks(AHEAD).zip(near.chunks_mut(AHEAD)) {
+            pace.walk(pace::MEASURED * documents.len());
             // Rows lie far apart: asked for one after the other, each would be waited for.
             let touch = |row: &[i8]| row.iter().step_by(CACHE_LINE).fold(0, |all, byte| all ^ byte);
             let touched = documents.iter().filter_map(|document| self.row(*document)).map(touch);

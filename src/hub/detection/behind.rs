@@ -5,7 +5,7 @@
 //! small entries. A scan is one at a time; the backlog has its turn in between.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -19,14 +19,12 @@ use super::Detector;
 use crate::field::{Finding, Read, UnitNo, World, stands};
 use crate::hub::actor::{Call, Published};
 use crate::hub::answer::Answer;
+use crate::hub::courtesy::{DETECTION_NICENESS, Writes, step_back};
 use crate::hub::reads::Begun;
-use crate::hub::step_back;
 use crate::limits::{DETECTED_AN_ENTRY_MAX, DETECTED_BESIDE_WRITES_MAX, DETECTION_BATCH_MAX};
 use crate::protocol::{ErrorCode, Refusal, UnitId};
 use crate::relevance::Reader;
 
-/// How far the thread steps back, in steps of the system's niceness: further than the indexer.
-const NICENESS: i32 = 15;
 /// What comes within this time is compared together, and makes one entry.
 const GATHERING: Duration = Duration::from_millis(40);
 /// How many times as long as it took to compare a unit it rests while many write.
@@ -129,37 +127,29 @@ pub(in crate::hub) struct Behind {
     published: Arc<Published>,
     /// Weak: the actor ends when the doors' ends are gone.
     actor: WeakSender<Call>,
-    /// Writes under way.
-    writing: Arc<AtomicUsize>,
+    writes: Writes,
     /// Whether units are compared when they are recorded.
     is_automatic: bool,
 }
 
 impl Behind {
-    /// `writing` counts the writes under way, where units are compared when they are recorded.
+    /// `is_automatic`: whether units are compared when they are recorded.
     pub fn new(
         field: &Arc<str>,
         detector: Arc<Detector>,
         scanner: &Scanner,
-        published: Arc<Published>,
-        actor: WeakSender<Call>,
-        writing: Option<Arc<AtomicUsize>>,
+        (published, actor): (Arc<Published>, WeakSender<Call>),
+        writes: Writes,
+        is_automatic: bool,
     ) -> Self {
-        let is_automatic = writing.is_some();
-        Self {
-            field: Arc::clone(field),
-            detector,
-            desk: Arc::clone(&scanner.desk),
-            published,
-            actor,
-            writing: writing.unwrap_or_default(),
-            is_automatic,
-        }
+        let (field, desk) = (Arc::clone(field), Arc::clone(&scanner.desk));
+        Self { field, detector, desk, published, actor, writes, is_automatic }
     }
 
     /// Runs until nobody can wake it any more, or the Field is closed.
     pub fn run(self, told: &Receiver<()>) {
-        step_back(NICENESS);
+        step_back(DETECTION_NICENESS);
+        self.writes.let_pass(0);
         let mut reader = Reader::default();
         let mut more = false;
         let units = self.published.view.load().world().timeline.len();
@@ -221,7 +211,7 @@ impl Behind {
 
     /// Rests where many write: they need the processor, its caches and the index more.
     fn give_way(&self, began: Instant) {
-        if self.writing.load(Ordering::Relaxed) > DETECTED_BESIDE_WRITES_MAX {
+        if self.writes.count() > DETECTED_BESIDE_WRITES_MAX {
             thread::sleep(RESTS * began.elapsed());
         }
     }

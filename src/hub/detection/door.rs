@@ -3,7 +3,6 @@
 //! It must not slow writing down. So it is done where there is time: with few writes under way, by as many at once as
 //! the pool has threads, at most as long as the budget says. Whatever else is committed without, and compared behind.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::Detector;
 use crate::field::{Embedded, Message, Statement, Suspected, World};
+use crate::hub::courtesy::Writes;
 use crate::hub::view::View;
 use crate::limits::DETECTED_BESIDE_WRITES_MAX;
 use crate::protocol::{CommitRequest, Mode, RecordRequest, Request};
@@ -24,18 +24,7 @@ pub(in crate::hub) struct DetectionDoor {
     budget: Duration,
     /// What was read with and is free: as many as compare at once, since a reader gets faster with each text.
     readers: Arc<Mutex<Vec<Reader>>>,
-    /// Writes whose answers are not out.
-    writing: Arc<AtomicUsize>,
-}
-
-/// A write under way, until this is dropped.
-#[derive(Debug)]
-pub(in crate::hub) struct Writing(Arc<AtomicUsize>);
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    writes: Writes,
 }
 
 impl std::fmt::Debug for DetectionDoor {
@@ -51,20 +40,15 @@ enum Committing {
 }
 
 impl DetectionDoor {
-    pub fn new(detector: Arc<Detector>, pool: Arc<rayon::ThreadPool>, budget: Duration) -> Self {
+    /// Compares on this pool, beside these writes, each message at most so long.
+    pub fn new(
+        detector: Arc<Detector>,
+        pool: Arc<rayon::ThreadPool>,
+        writes: Writes,
+        budget: Duration,
+    ) -> Self {
         let permits = Arc::new(Semaphore::new(pool.current_num_threads()));
-        Self { detector, pool, permits, budget, readers: Arc::default(), writing: Arc::default() }
-    }
-
-    /// How many writes are under way, as it goes on.
-    pub fn writing(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.writing)
-    }
-
-    /// Notes that a message is under way.
-    pub fn begin(&self) -> Writing {
-        self.writing.fetch_add(1, Ordering::Relaxed);
-        Writing(Arc::clone(&self.writing))
+        Self { detector, pool, permits, budget, readers: Arc::default(), writes }
     }
 
     /// Looks for what a message that was begun contradicts.
@@ -90,7 +74,7 @@ impl DetectionDoor {
     }
 
     fn is_busy(&self) -> bool {
-        self.writing.load(Ordering::Relaxed) > DETECTED_BESIDE_WRITES_MAX
+        self.writes.count() > DETECTED_BESIDE_WRITES_MAX
     }
 
     async fn within_budget(&self, committing: Committing, embedded: Embedded, view: Arc<View>) -> Suspected {

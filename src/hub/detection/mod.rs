@@ -16,18 +16,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) use behind::{Behind, Scan, Scanner};
-pub(super) use door::{DetectionDoor, Writing};
+pub(super) use door::DetectionDoor;
 
 use super::index::SharedIndex;
 use crate::field::{Finding, Stated, Statement, Suspicion, UnitNo, World, stands, suspicions};
-use crate::relevance::{Document, Reader, Sought};
+use crate::relevance::{Document, Index, Reader, Sought};
 use memory::Memory;
 
 /// As long as no more units than this are to be compared with, each one is, and none is searched for.
 const EACH: u32 = 48;
-
-/// Units that may be missing in the index for the door to add them.
-const INDEXED_AT_ONCE: usize = 256;
 
 /// Finds what units clash with.
 pub(super) struct Detector {
@@ -47,9 +44,9 @@ impl Detector {
         Self { index, memory: Memory::default() }
     }
 
-    /// Whether the index knows nearly all of this world, so that nobody has to wait for it.
+    /// Whether the index knows nearly all of this world: what it lacks is little enough to compare each.
     fn is_ready(&self, world: &World) -> bool {
-        self.index.lacks(world) <= INDEXED_AT_ONCE
+        self.index.lacks(world) <= EACH as usize
     }
 
     /// Compares what is about to be committed with all units of `world`; ends early where `stop` says so. `direction` is
@@ -67,8 +64,18 @@ impl Detector {
             return None;
         }
         let all = 0..u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-        let others = self
-            .others(world, statement, all, reader, |index, reader, doc| index.sought(reader, doc, direction));
+        let others = if all.len() <= EACH as usize {
+            all.filter_map(|place| unit_at(world, place)).collect()
+        } else {
+            // What the index lacks is not waited for: reads may hold it, and somebody waits here.
+            let (indexed, mut others) = self.index.as_it_is(|index| {
+                let sought = |reader: &mut Reader, doc: &Document<'_>| index.sought(reader, doc, direction);
+                let indexed = index.len().min(all.end);
+                (indexed, rivals(index, world, statement, 0..indexed, reader, sought))
+            });
+            others.extend((indexed..all.end).filter_map(|place| unit_at(world, place)));
+            others
+        };
         Some(self.suspicions(world, statement, &stated, others, stop))
     }
 
@@ -92,9 +99,14 @@ impl Detector {
         if stated.is_empty() {
             return Vec::new();
         }
-        let others = self.others(world, &statement, places, reader, |index, reader, doc| {
-            index.sought_by(reader, doc, place)
-        });
+        let others = if places.len() <= EACH as usize {
+            places.filter_map(|place| unit_at(world, place)).collect()
+        } else {
+            self.index.with(world, |index| {
+                let sought = |reader: &mut Reader, doc: &Document<'_>| index.sought_by(reader, doc, place);
+                rivals(index, world, &statement, places, reader, sought)
+            })
+        };
         let found = self.suspicions(world, &statement, &stated, others, stop);
         found.into_iter().map(|suspicion| Finding { unit: slot.id, suspicion }).collect()
     }
@@ -109,38 +121,6 @@ impl Detector {
     ) -> Vec<Suspicion> {
         let recall = |no| (!stop()).then(|| self.stated(world, no));
         suspicions(world, statement, stated, others.into_iter(), recall)
-    }
-
-    /// The units at these places that may be about what a statement, or an assumption of its, is about.
-    fn others(
-        &self,
-        world: &World,
-        statement: &Statement<'_>,
-        places: Range<u32>,
-        reader: &mut Reader,
-        sought: impl Fn(&crate::relevance::Index, &mut Reader, &Document<'_>) -> Sought,
-    ) -> Vec<UnitNo> {
-        let unit = |place: u32| world.timeline.get(place as usize).map(|(_, no)| *no);
-        let may = |place: u32| unit(place).is_some_and(|no| stands(world, no));
-        if places.len() <= EACH as usize {
-            return places.filter_map(unit).collect();
-        }
-        let found = self.index.with(world, |index| {
-            let of_all = sought(index, reader, &statement.document());
-            let mut found = index.rivals(&of_all, places.clone(), may);
-            for assumption in statement.assumptions() {
-                let doc =
-                    Document { content: assumption, purpose: "", question: None, ..statement.document() };
-                let of_this = index.sought(reader, &doc, None);
-                for place in index.rivals(&of_this, places.clone(), may) {
-                    if !found.contains(&place) {
-                        found.push(place);
-                    }
-                }
-            }
-            found
-        });
-        found.into_iter().filter_map(unit).collect()
     }
 
     /// Reads what the units at these places of the timeline claim, before anybody asks; whether there is room for more.
@@ -167,4 +147,32 @@ impl Detector {
             stated
         })
     }
+}
+
+/// The unit at a place of the timeline.
+fn unit_at(world: &World, place: u32) -> Option<UnitNo> {
+    world.timeline.get(place as usize).map(|(_, no)| *no)
+}
+
+/// The units at these places of the timeline that may be about what a statement, or an assumption of its, is about.
+fn rivals(
+    index: &Index,
+    world: &World,
+    statement: &Statement<'_>,
+    places: Range<u32>,
+    reader: &mut Reader,
+    sought: impl FnOnce(&mut Reader, &Document<'_>) -> Sought,
+) -> Vec<UnitNo> {
+    let may = |place: u32| unit_at(world, place).is_some_and(|no| stands(world, no));
+    let mut found = index.rivals(&sought(reader, &statement.document()), places.clone(), may);
+    for assumption in statement.assumptions() {
+        let doc = Document { content: assumption, purpose: "", question: None, ..statement.document() };
+        let of_this = index.sought(reader, &doc, None);
+        for place in index.rivals(&of_this, places.clone(), may) {
+            if !found.contains(&place) {
+                found.push(place);
+            }
+        }
+    }
+    found.into_iter().filter_map(|place| unit_at(world, place)).collect()
 }

@@ -1,8 +1,10 @@
 //! The delivery engine, held against a naive reading of what it is to deliver.
 //!
 //! The [`Rig`] is a stream with nothing around it: entries are put in by hand, bounds are tiny, the log's readers are
-//! watched. [`delivery`] looks at a whole Field instead, with a log that fails on demand.
+//! watched. [`delivery`] looks at a whole Field instead, with a log that fails on demand; [`comparing`] at one whose
+//! reads take long.
 
+mod comparing;
 mod delivery;
 mod follower;
 mod outbox;

@@ -1,0 +1,140 @@
+//! The lock around an index: many read it at once, one enters.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::relevance::Index;
+
+/// An index that is read and entered into by turns. Whoever reads may take milliseconds, so whoever enters may wait as
+/// long; and who reads after that waits behind it.
+pub(super) struct IndexLock {
+    index: RwLock<Index>,
+    /// How many documents the index has: known without waiting.
+    documents: AtomicUsize,
+    /// Whether entering panicked, so that a document may be half entered.
+    broken: AtomicBool,
+}
+
+impl IndexLock {
+    pub fn new(index: Index) -> Self {
+        let documents = AtomicUsize::new(index.len() as usize);
+        Self { index: RwLock::new(index), documents, broken: AtomicBool::new(false) }
+    }
+
+    /// How many documents the index has.
+    pub fn len(&self) -> usize {
+        self.documents.load(Ordering::Acquire)
+    }
+
+    /// The index, to read.
+    pub fn read(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read()
+    }
+
+    /// The index, to read before whoever waits to enter: for who has no milliseconds to wait. As long as there is one
+    /// such reader after the other, nobody enters.
+    pub fn read_first(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read_recursive()
+    }
+
+    /// The index, to enter into.
+    pub fn write(&self) -> Entering<'_> {
+        Entering { index: self.index.write(), lock: self }
+    }
+
+    /// Whether somebody enters, or waits for that.
+    #[cfg(test)]
+    pub fn is_awaited(&self) -> bool {
+        self.index.try_read().is_none()
+    }
+
+    /// Whether a document may be half entered.
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    /// Begins anew with this index.
+    pub fn replace(&self, index: Index) {
+        *self.write() = index;
+        self.broken.store(false, Ordering::Release);
+    }
+}
+
+/// An index that is entered into.
+pub(super) struct Entering<'a> {
+    index: RwLockWriteGuard<'a, Index>,
+    lock: &'a IndexLock,
+}
+
+impl Deref for Entering<'_> {
+    type Target = Index;
+
+    fn deref(&self) -> &Index {
+        &self.index
+    }
+}
+
+impl DerefMut for Entering<'_> {
+    fn deref_mut(&mut self) -> &mut Index {
+        &mut self.index
+    }
+}
+
+impl Drop for Entering<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.lock.broken.store(true, Ordering::Release);
+        }
+        self.lock.documents.store(self.index.len() as usize, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relevance::Meaning;
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn a_panic_while_entering_is_noticed_until_the_index_is_replaced() {
+        let lock = IndexLock::new(Index::of(Meaning::Nothing));
+        let entering = std::panic::AssertUnwindSafe(|| {
+            let _index = lock.write();
+            panic!("as if a document could not be entered");
+        });
+        assert!(std::panic::catch_unwind(entering).is_err());
+        assert!(lock.is_broken());
+        assert_eq!(lock.read().len(), 0, "it can be read all the same");
+        lock.replace(Index::of(Meaning::Nothing));
+        assert!(!lock.is_broken());
+    }
+
+    /// Somebody reads, another waits to enter: a third who is in haste reads nevertheless.
+    #[test]
+    fn who_is_in_haste_reads_before_who_waits_to_enter() {
+        let lock = IndexLock::new(Index::of(Meaning::Nothing));
+        thread::scope(|scope| {
+            let reading = lock.read();
+            let (about_to, told) = mpsc::channel();
+            let entered = scope.spawn({
+                let lock = &lock;
+                move || {
+                    about_to.send(()).unwrap();
+                    drop(lock.write());
+                }
+            });
+            told.recv().unwrap();
+            // Once somebody waits to enter, others who read are no longer let in.
+            while !lock.is_awaited() {
+                thread::yield_now();
+            }
+            assert!(!entered.is_finished());
+            drop(lock.read_first());
+            drop(reading);
+            entered.join().unwrap();
+        });
+    }
+}
