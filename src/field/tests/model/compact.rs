@@ -45,6 +45,8 @@ impl Model {
             private: false,
             next: None,
             links: Vec::new(),
+            // The Field's own text is embedded behind, like what the log tells at a start.
+            waits: false,
             epoch: self.clock,
             archived: false,
             purged: false,

@@ -103,6 +103,7 @@ impl Model {
             private: false,
             next: None,
             links: Vec::new(),
+            waits: self.outage,
             epoch: self.clock + 1,
             archived: false,
             purged: false,

@@ -59,6 +59,8 @@ pub struct Unit {
     next: Option<usize>,
     /// To units that there were when it was said.
     links: Vec<(Link, usize)>,
+    /// Whether its embedding could not be made yet; it counts while the unit is live.
+    waits: bool,
     /// When it was committed; a draft, when it was recorded.
     epoch: u64,
     pub archived: bool,
@@ -114,6 +116,8 @@ impl Agent {
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub clock: u64,
+    /// Whether embeddings cannot be made.
+    pub outage: bool,
     pub agents: Vec<Agent>,
     pub units: Vec<Unit>,
     pub conflicts: Vec<Conflict>,

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::{Conflict, Link, Model, Outcome, Unit};
 use crate::protocol::ErrorCode;
 
+/// Section 3: what stands, in question or not, found by its meaning or by its words alone.
+const LIVE: [&str; 3] = ["active", "contested", "pending_enrichment"];
+
 #[derive(Debug, Default)]
 struct Effects {
     replaced: Vec<usize>,
@@ -24,7 +27,7 @@ impl Model {
     }
 
     pub(super) fn is_live(&self, unit: usize) -> bool {
-        matches!(self.units[unit].status, "active" | "contested") && !self.units[unit].purged
+        LIVE.contains(&self.units[unit].status) && !self.units[unit].purged
     }
 
     /// The units that links of a kind take effect on, or why they cannot.
@@ -81,6 +84,7 @@ impl Model {
             private: draft,
             next: None,
             links,
+            waits: self.outage && !draft,
             epoch,
             confidence,
             archived: false,
@@ -115,7 +119,7 @@ impl Model {
         }
     }
 
-    /// Contested while in an unresolved conflict, active otherwise.
+    /// Contested while in an unresolved conflict; else pending while the embedding is missing, and then active.
     pub(super) fn settle_statuses(&mut self) {
         let open = |no: usize| {
             self.conflicts
@@ -124,8 +128,12 @@ impl Model {
         };
         let contested: Vec<_> = (0..self.units.len()).map(open).collect();
         for (unit, contested) in self.units.iter_mut().zip(contested) {
-            if matches!(unit.status, "active" | "contested") {
-                unit.status = if contested { "contested" } else { "active" };
+            if LIVE.contains(&unit.status) {
+                unit.status = match (contested, unit.waits) {
+                    (true, _) => "contested",
+                    (false, true) => "pending_enrichment",
+                    (false, false) => "active",
+                };
                 unit.archived &= !contested;
             }
         }
@@ -165,9 +173,35 @@ impl Model {
         let links = links.unwrap_or(&self.units[unit].links);
         let effects = self.effects(agent, links, true)?;
         self.units[unit].links = self.known(links);
-        self.units[unit].status = "active";
+        (self.units[unit].status, self.units[unit].waits) = ("active", self.outage);
         (self.units[unit].private, self.units[unit].epoch) = (false, self.clock + 1);
         self.take_effect(unit, &effects);
         Ok(())
+    }
+
+    /// Whether a unit is one that still waits for its embedding.
+    pub fn is_waiting(&self, unit: usize) -> bool {
+        self.units.get(unit).is_some_and(|known| known.waits) && self.is_live(unit)
+    }
+
+    /// The embeddings of these units were made at last; of how many that tells anything.
+    pub fn enriched(&mut self, units: &[usize]) -> usize {
+        let waiting: Vec<_> = units.iter().copied().filter(|unit| self.is_waiting(*unit)).collect();
+        for unit in &waiting {
+            self.units[*unit].waits = false;
+        }
+        self.settle_statuses();
+        self.clock += u64::from(!waiting.is_empty());
+        waiting.len()
+    }
+
+    /// What an ATTUNE without further conditions may bring, by number.
+    pub fn attuned(&self, agent: usize, own: bool, archived: bool) -> Result<Vec<usize>, ErrorCode> {
+        self.active(agent)?;
+        let brings = |no: &usize| {
+            let unit = &self.units[*no];
+            self.is_live(*no) && (own || unit.author != agent) && (archived || !unit.archived)
+        };
+        Ok((0..self.units.len()).filter(brings).collect())
     }
 }

@@ -11,6 +11,7 @@ use pair::Pair;
 pub(crate) use steps::{Step, step};
 
 use super::*;
+use crate::protocol::Operation;
 
 pub(super) const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
 
@@ -98,6 +99,51 @@ fn random_operations_bring_conflicts_to_every_end() {
     for (status, strategies) in ends {
         for by in strategies {
             assert!(met.contains(&(status, *by)), "{status} {by}");
+        }
+    }
+}
+
+/// Everything that may become of a unit while it waits for its embedding.
+#[test]
+fn random_operations_bring_waiting_units_to_every_end() {
+    const WAITING: &str = "pending_enrichment";
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut met = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let steps = prop::collection::vec(step(), 80).new_tree(&mut runner).unwrap().current();
+        let mut state = State::default();
+        for text in stage_after(&steps).kept.values() {
+            let before = state.world.clone();
+            let entry = Entry::from_json(text).expect("what was kept can be read");
+            apply(&mut state, &entry);
+            let after = &state.world;
+            for no in after.pending.iter().filter(|no| !before.pending.contains(*no)) {
+                met.insert((entry.operation.map_or("none", Operation::name), after.slot(*no).status.name()));
+            }
+            for no in &before.pending {
+                let (then, now) = (before.slot(*no).status.name(), after.slot(*no));
+                met.insert((then, if now.purged { "purged" } else { now.status.name() }));
+                if after.is_archived(*no) {
+                    met.insert((then, "archived"));
+                }
+                if !after.pending.contains(no) && now.status == UnitStatus::Contested {
+                    met.insert((then, "contested, and embedded"));
+                }
+            }
+        }
+    }
+    let ends: [(&str, &[&str]); 5] = [
+        ("RECORD", &[WAITING, "contested"]),
+        ("COMMIT", &[WAITING, "contested"]),
+        ("MERGE", &[WAITING]),
+        (WAITING, &["active", "contested", "superseded", "retracted", "archived", "purged"]),
+        ("contested", &[WAITING, "contested, and embedded", "superseded", "retracted"]),
+    ];
+    for (from, all) in ends {
+        for to in all {
+            assert!(met.contains(&(from, *to)), "{from} {to}: {met:?}");
         }
     }
 }

@@ -64,7 +64,8 @@ impl Pair {
     /// Sends what the model has already judged, and compares.
     fn send(&mut self, agent: usize, saying: Saying, expected: Result<(), ErrorCode>) -> Option<Value> {
         let is_preview = saying.payload["dry_run"] == true;
-        let (connection, is_read) = (saying.connection, saying.operation == "DETECT" || is_preview);
+        let is_read = ["ATTUNE", "DETECT"].contains(&saying.operation) || is_preview;
+        let connection = saying.connection;
         let id = format!("m-{}", self.stage.sent);
         let saying = saying.id(&id);
         let reply = self.stage.say(saying.clone());
@@ -108,7 +109,8 @@ impl Pair {
                     "mode": mode, "relations": relations, "intent": intent, "confidence": confidence,
                 });
                 let payload = with(finding("said"), own);
-                self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
+                let reply = self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
+                self.check_warning(reply.as_ref(), self.model.units.len().saturating_sub(1));
             }
             Step::Commit { agent, unit, links } => {
                 let unit = self.pick(*unit);
@@ -119,7 +121,8 @@ impl Pair {
                     picked
                 });
                 let expected = self.model.commit(*agent, unit, given.as_deref());
-                self.send(*agent, via(*agent, "COMMIT", payload, None), expected);
+                let reply = self.send(*agent, via(*agent, "COMMIT", payload, None), expected);
+                self.check_warning(reply.as_ref(), unit);
             }
             Step::Retract { agent, unit } => {
                 let unit = self.pick(*unit);
@@ -139,7 +142,24 @@ impl Pair {
             }
             Step::Look { agent, over } => {
                 let expected = self.model.read(*agent);
-                self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
+                let reply =
+                    self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
+                self.check_listed(reply.as_ref());
+            }
+            Step::Attune { agent, over, own, archived } => {
+                self.attune(*agent, *over, *own, *archived);
+            }
+            Step::Outage(fails) => {
+                self.model.outage = *fails;
+                let why = || Embedded::Failed("it is down".into());
+                self.stage.embedded = if *fails { why() } else { Embedded::Unasked };
+            }
+            Step::Enriched(numbers) => {
+                let units: Vec<_> = numbers.iter().map(|number| self.pick_waiting(*number)).collect();
+                let ids: Vec<_> = units.iter().map(|unit| self.unit_id(*unit)).collect();
+                let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+                let turned = self.model.enriched(&units);
+                assert_eq!(self.stage.enriched(&ids), vec!["ENRICHED"; turned]);
             }
             Step::Subscribe { agent, over, name, events, debounce_ms } => {
                 let (id, events) = (self.name(*name), events.map(|set| EVENTS[usize::from(set)]));
@@ -215,6 +235,61 @@ impl Pair {
         }
     }
 
+    /// What an ATTUNE brings, and as what.
+    fn attune(&mut self, agent: usize, over: Option<u64>, own: bool, archived: bool) {
+        let expected = self.model.attuned(agent, own, archived);
+        let scope = json!({
+            "role": "reader", "max_units": 1000, "include_own": own, "include_archived": archived,
+        });
+        let saying = via(agent, "ATTUNE", json!({ "scope": scope }), over);
+        let reply = self.send(agent, saying, expected.as_ref().map(|_| ()).map_err(|code| *code));
+        let (Some(reply), Ok(expected)) = (reply, expected) else { return };
+        let shown = list(&reply["record"]);
+        let shown: BTreeMap<_, _> = shown
+            .iter()
+            .map(|one| (text(&one["memory_unit"]["id"]), text(&one["memory_unit"]["status"])))
+            .collect();
+        let known = |unit: &usize| &self.model.units[*unit];
+        let expected: BTreeMap<_, _> =
+            expected.iter().map(known).map(|unit| (unit.id.clone(), unit.status.to_owned())).collect();
+        assert_eq!(reply["context_budget"]["units_available"], expected.len());
+        assert_eq!(shown, expected);
+        // Whoever asks is told that only words counted.
+        assert_eq!(reply["warning"]["code"] == "ENRICHMENT_FAILED", self.model.outage, "{reply}");
+    }
+
+    /// The open conflicts and those that are over, but for what was purged.
+    fn check_listed(&self, reply: Option<&Value>) {
+        let Some(reply) = reply else { return };
+        let listed: Vec<_> = list(&reply["conflicts"])
+            .iter()
+            .map(|one| [&one["unit_a"], &one["unit_b"], &one["status"]].map(text))
+            .collect();
+        let known = |unit: usize| &self.model.units[unit];
+        let told = |of: &&model::Conflict| [of.older, of.newer].iter().all(|unit| !known(*unit).purged);
+        let expected: Vec<_> = self
+            .model
+            .conflicts
+            .iter()
+            .filter(told)
+            .map(|of| [known(of.older).id.clone(), known(of.newer).id.clone(), of.status.to_owned()])
+            .collect();
+        assert_eq!(listed, expected);
+    }
+
+    /// Whoever commits a unit without its embedding is told, and nobody else is.
+    fn check_warning(&self, reply: Option<&Value>, unit: usize) {
+        let Some(reply) = reply else { return };
+        assert_eq!(reply["warning"]["code"] == "ENRICHMENT_FAILED", self.model.is_waiting(unit), "{reply}");
+    }
+
+    /// Which unit a number means as one that was embedded: mostly one that waits, seldom any.
+    fn pick_waiting(&self, number: usize) -> usize {
+        let waiting: Vec<_> =
+            (0..self.model.units.len()).filter(|unit| self.model.is_waiting(*unit)).collect();
+        if number < 80 && !waiting.is_empty() { waiting[number % waiting.len()] } else { self.pick(number) }
+    }
+
     fn give_up(
         &mut self,
         agent: usize,
@@ -259,6 +334,11 @@ impl Pair {
         let lost = list(&reply["side_effects"]["superseded_units"]);
         assert!(lost.iter().all(|unit| self.stage.status(&text(unit)) == UnitStatus::Superseded));
         assert_eq!(lost.len(), if reply["status"] == "resolved" { 1 + usize::from(said) } else { 0 });
+        if said {
+            self.check_warning(Some(&reply), self.model.units.len() - 1);
+        } else {
+            assert_eq!(reply.get("warning"), None, "{reply}");
+        }
     }
 
     pub fn compare(&self) {
@@ -271,6 +351,9 @@ impl Pair {
         let known = |unit: &model::Unit| (unit.id.clone(), unit.status, unit.archived, unit.purged);
         let expected: Vec<_> = model.units.iter().map(known).collect();
         assert_eq!(units, expected);
+        let pending: Vec<_> = world.pending.iter().map(|no| *no as usize).collect();
+        let expected: Vec<_> = (0..model.units.len()).filter(|unit| model.is_waiting(*unit)).collect();
+        assert_eq!(pending, expected, "what waits for its embedding");
         let id = |unit: usize| model.units[unit].id.clone();
         let conflicts: Vec<_> = world
             .conflicts

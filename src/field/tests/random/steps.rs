@@ -69,6 +69,16 @@ pub(crate) enum Step {
     Again,
     Drop(u64),
     Wait(u64),
+    Attune {
+        agent: usize,
+        over: Option<u64>,
+        own: bool,
+        archived: bool,
+    },
+    /// From here on embeddings can be made, or cannot.
+    Outage(bool),
+    /// The embeddings of these units were made at last, of those that wait and of others.
+    Enriched(Vec<usize>),
     /// So many units were compared behind.
     Behind(usize),
 }
@@ -118,7 +128,7 @@ fn links() -> impl Strategy<Value = Vec<(Link, usize)>> {
 }
 
 /// What COMPACT asks for by status.
-pub(super) const STATUSES: [&str; 3] = ["active", "superseded", "retracted"];
+pub(super) const STATUSES: [&str; 4] = ["active", "superseded", "retracted", "pending_enrichment"];
 
 fn compact() -> impl Strategy<Value = Step> {
     let how =
@@ -153,6 +163,10 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
                 agent, over, name, events, debounce_ms
             }),
         1 => (agent(), 1..5u8).prop_map(|(agent, name)| Step::Unsubscribe { agent, name }),
+        2 => (agent(), over(), any::<bool>(), any::<bool>())
+            .prop_map(|(agent, over, own, archived)| Step::Attune { agent, over, own, archived }),
+        3 => any::<bool>().prop_map(Step::Outage),
+        3 => prop::collection::vec(unit(), 1..4).prop_map(Step::Enriched),
         2 => Just(Step::Again),
         2 => (1..4u64).prop_map(Step::Drop),
         2 => (1..6usize).prop_map(Step::Behind),
