@@ -4,13 +4,11 @@
 mod process;
 mod support;
 
-use std::sync::Arc;
-
 use akashik_hub::client::{Attune, Client, ClientOptions, Compact, Record};
 use akashik_hub::config::Config;
 use akashik_hub::hub::Hub;
 use akashik_hub::log::{Log, MemoryLog};
-use akashik_hub::protocol::{CompactStrategy, Envelope, MemoryType, UnitStatus};
+use akashik_hub::protocol::{Envelope, MemoryType, UnitStatus};
 use process::{HubProcess, run};
 use serde_json::{Value, json};
 use support::subscriber::{self, place, publish};
@@ -307,70 +305,4 @@ fn purged_units_leave_the_file_of_vectors() {
         before.len(),
         "the others were read from it, not made again"
     );
-}
-
-/// Killed at any moment, the log either has all of a COMPACT or nothing, and the state is what the log says.
-#[test]
-fn a_killed_hub_has_done_all_of_a_compact_or_nothing() {
-    const UNITS: u64 = 400;
-    let rounds: u64 =
-        std::env::var("AKASHIK_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
-    let seed: u64 = std::env::var("AKASHIK_CRASH_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
-    println!("AKASHIK_CRASH_ROUNDS={rounds} AKASHIK_CRASH_SEED={seed}");
-    for round in 0..rounds {
-        for (at, strategy) in ["archive", "summarize", "purge"].into_iter().enumerate() {
-            let data = tempfile::tempdir().unwrap();
-            let hub = HubProcess::start(data.path(), &[]);
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            let connect = |url: String| async move {
-                Arc::new(Client::connect(&url, ClientOptions::new("ada")).await.unwrap())
-            };
-            let payload =
-                Compact::by(CompactStrategy::from_name(strategy).unwrap()).older_than(0).confirmed();
-            let wait = (seed.wrapping_mul(31).wrapping_add(round * 17 + at as u64 * 5)) % 40;
-            runtime.block_on(async {
-                let client = connect(hub.url.clone()).await;
-                client.register(akashik_hub::client::Register::as_role("r")).await.unwrap();
-                let record =
-                    |number| Record::finding(format!("word{number} said")).because("p").sure(0.5, "s");
-                let all = (0..UNITS).map(|number| client.record(record(number)));
-                futures::future::try_join_all(all).await.unwrap();
-                let asking = tokio::spawn({
-                    let client = Arc::clone(&client);
-                    async move { client.compact(payload).await.map(|_| ()) }
-                });
-                // Not waited for: the kill falls somewhere into it.
-                let _ = tokio::time::timeout(std::time::Duration::from_millis(wait), asking).await;
-            });
-            drop(runtime);
-            hub.kill();
-            let directory = data.path().to_str().unwrap();
-            assert!(run(&["log", "verify", "--data", directory]).status.success());
-            let hub = HubProcess::start(data.path(), &[]);
-            let get = |path: &str| {
-                let runtime = tokio::runtime::Runtime::new().unwrap();
-                let address = hub.url.parse().unwrap();
-                let client = akashik_hub::client::http::HttpClient {
-                    address,
-                    token: None,
-                    patience: process::PATIENCE,
-                };
-                let text = runtime.block_on(client.get(path, None)).unwrap();
-                serde_json::from_str::<Value>(text.get()).unwrap()
-            };
-            let dump = String::from_utf8(run(&["log", "export", "--data", directory]).stdout).unwrap();
-            let named = |kind: &str| {
-                dump.lines().filter(|line| line.contains(&format!("\"event_type\":\"{kind}\""))).count()
-                    as u64
-            };
-            let put_away = named("ARCHIVE") + named("PURGE");
-            println!("{strategy} killed after {wait} ms: {put_away} units");
-            assert!(put_away == 0 || put_away == UNITS, "{put_away}");
-            let status = get("field/status");
-            let left = if strategy == "purge" { UNITS - put_away } else { named("RECORD") };
-            assert_eq!(status["units"]["active"], json!(left));
-            assert_eq!(status["units_archived"], json!(named("ARCHIVE")));
-            hub.stop();
-        }
-    }
 }

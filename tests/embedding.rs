@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use akashik_hub::config::{Config, EmbeddingSettings};
 use akashik_hub::hub::Hub;
-use akashik_hub::protocol::Envelope;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
-use support::{outside, soon};
+use support::ask;
+use support::outside::{self, Wire};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 /// How the fake model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,39 +47,22 @@ struct Fake {
 
 impl Fake {
     async fn start(mood: Mood) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let mood = Arc::new(ArcSwap::from_pointee(mood));
-        let texts = Arc::new(AtomicUsize::new(0));
-        let (moods, counted) = (Arc::clone(&mood), Arc::clone(&texts));
-        tokio::spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                tokio::spawn(answer(tcp, **moods.load(), Arc::clone(&counted)));
-            }
-        });
-        Self { url, mood, texts }
+        Self::serve(mood, None).await
     }
 
     /// The same over TLS, with a certificate that nobody trusts but who is given its file.
     async fn start_secure(mood: Mood, home: &TempDir) -> (Self, PathBuf) {
         let (acceptor, ca_file) = outside::secured(home);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        (Self::serve(mood, Some(acceptor)).await, ca_file)
+    }
+
+    async fn serve(mood: Mood, acceptor: Option<TlsAcceptor>) -> Self {
         let mood = Arc::new(ArcSwap::from_pointee(mood));
         let texts = Arc::new(AtomicUsize::new(0));
         let (moods, counted) = (Arc::clone(&mood), Arc::clone(&texts));
-        tokio::spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                let (acceptor, moods, counted) = (acceptor.clone(), Arc::clone(&moods), Arc::clone(&counted));
-                tokio::spawn(async move {
-                    // Who does not trust the certificate hangs up in the handshake.
-                    if let Ok(stream) = acceptor.accept(tcp).await {
-                        answer(stream, **moods.load(), counted).await;
-                    }
-                });
-            }
-        });
-        (Self { url, mood, texts }, ca_file)
+        let answer = move |wire| answer(wire, **moods.load(), Arc::clone(&counted));
+        let url = outside::serve(acceptor, answer).await;
+        Self { url, mood, texts }
     }
 
     fn turn(&self, mood: Mood) {
@@ -89,7 +71,7 @@ impl Fake {
 }
 
 /// Reads one request and answers it.
-async fn answer(mut tcp: impl AsyncRead + AsyncWrite + Unpin, mood: Mood, texts: Arc<AtomicUsize>) {
+async fn answer(mut tcp: Box<dyn Wire>, mood: Mood, texts: Arc<AtomicUsize>) {
     let Some((head, body)) = outside::request(&mut tcp).await else { return };
     assert!(head.starts_with("POST /v1/embeddings HTTP/1.1") && head.contains("Bearer sesame"), "{head}");
     let request: Value = serde_json::from_str(&body).unwrap();
@@ -134,19 +116,6 @@ fn config(home: &TempDir, url: &str) -> Config {
         }),
         ..Config::default()
     }
-}
-
-/// Asks the hub; the payload of its answer.
-async fn ask(hub: &Hub, agent: &str, id: &str, operation: &str, payload: Value) -> Value {
-    let text = json!({
-        "protocol": "akashik", "version": "0.1.0", "id": id, "operation": operation, "agent_id": agent,
-        "session_id": null, "epoch": 0, "payload": payload,
-    })
-    .to_string();
-    let field = hub.field(None).unwrap();
-    let message = field.read(&Envelope::parse(&text).unwrap());
-    let answer = soon("an answer", async { field.submit(message, None).await.await }).await;
-    serde_json::from_str(answer.outcome.expect("no refusal").get()).unwrap()
 }
 
 async fn join(hub: &Hub) -> Value {

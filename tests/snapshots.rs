@@ -37,6 +37,13 @@ fn verified(data: &Path) -> Value {
     report
 }
 
+/// The log is sound; its snapshot may be of no use.
+fn verified_but_for_snapshot(data: &Path) -> Value {
+    let report = json_of(&log("verify", data, &[]));
+    assert_eq!(report["sound"], true, "{report}");
+    report
+}
+
 fn register(hub: &HubProcess, agent: &str) {
     json_of(&run(&[
         "register",
@@ -178,6 +185,31 @@ fn a_start_from_a_snapshot_tells_what_a_start_from_the_log_tells() {
     assert_eq!(without_times(from_snapshot), without_times(shown(&hub)));
     hub.stop();
     assert!(!snapshot.exists(), "0 is never");
+}
+
+/// As an upgrade finds the snapshot of the version before, and a step back that of the version after.
+#[test]
+fn a_start_beside_another_version_s_snapshot_reads_the_log_and_replaces_it() {
+    let data = TempDir::new().expect("a directory");
+    let snapshot = data.path().join("default/state.snapshot");
+    let hub = HubProcess::start(data.path(), &["--snapshot-entries", "4"]);
+    fill(&hub);
+    let before = shown(&hub)[0][0].clone();
+    hub.stop();
+    let mut other = fs::read(&snapshot).expect("it is there");
+    // Its format stands behind eight bytes of magic, the checksum of the head at its end.
+    other[8..24].fill(0x5a);
+    let checksum = crc32fast::hash(&other[..72]).to_le_bytes();
+    other[72..76].copy_from_slice(&checksum);
+    fs::write(&snapshot, &other).expect("written");
+    let report = verified_but_for_snapshot(data.path());
+    assert!(report["snapshot"]["unusable"].as_str().expect("why").contains("another version"), "{report}");
+    let hub = HubProcess::start(data.path(), &["--snapshot-entries", "4"]);
+    assert_eq!(shown(&hub)[0][0], before);
+    (20..25).for_each(|number| drop(record(&hub, "ada", number, &[])));
+    hub.stop();
+    let report = verified(data.path());
+    assert_eq!(report["snapshot"]["entries"], report["entries"], "there is one of its own again");
 }
 
 #[test]

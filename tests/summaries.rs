@@ -10,11 +10,11 @@ use akashik_hub::config::{Config, SummarySettings};
 use akashik_hub::hub::Hub;
 use akashik_hub::protocol::Envelope;
 use serde_json::{Value, json};
-use support::{outside, soon};
+use support::outside::{self, Wire};
+use support::{ask, soon};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 /// How the fake model answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,37 +51,18 @@ impl Fake {
         (Self::serve(Mood::Well, Some(acceptor)).await, ca_file)
     }
 
-    async fn serve(mood: Mood, acceptor: Option<tokio_rustls::TlsAcceptor>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let url = match acceptor {
-            None => format!("http://127.0.0.1:{port}"),
-            Some(_) => format!("https://localhost:{port}"),
+    async fn serve(mood: Mood, acceptor: Option<TlsAcceptor>) -> Self {
+        let mood = Arc::new(Mutex::new(mood));
+        let given: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let gate = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        let parts = (Arc::clone(&mood), Arc::clone(&given), Arc::clone(&gate));
+        let answer = move |wire| {
+            let (moods, given, gate) = parts.clone();
+            let mood = *moods.lock().unwrap();
+            async move { answer(wire, mood, &given, &gate).await }
         };
-        let fake = Self {
-            url,
-            mood: Arc::new(Mutex::new(mood)),
-            given: Arc::default(),
-            gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
-        };
-        let (mood, given, gate) = (Arc::clone(&fake.mood), Arc::clone(&fake.given), Arc::clone(&fake.gate));
-        tokio::spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                let (acceptor, gate, given) = (acceptor.clone(), Arc::clone(&gate), Arc::clone(&given));
-                let mood = *mood.lock().unwrap();
-                tokio::spawn(async move {
-                    match acceptor {
-                        None => answer(tcp, mood, &given, &gate).await,
-                        Some(acceptor) => {
-                            if let Ok(stream) = acceptor.accept(tcp).await {
-                                answer(stream, mood, &given, &gate).await;
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        fake
+        let url = outside::serve(acceptor, answer).await;
+        Self { url, mood, given, gate }
     }
 
     fn turn(&self, mood: Mood) {
@@ -103,12 +84,7 @@ impl Fake {
 }
 
 /// Reads one request and answers it.
-async fn answer(
-    mut tcp: impl AsyncRead + AsyncWrite + Unpin,
-    mood: Mood,
-    given: &Mutex<Vec<Value>>,
-    gate: &Semaphore,
-) {
+async fn answer(mut tcp: Box<dyn Wire>, mood: Mood, given: &Mutex<Vec<Value>>, gate: &Semaphore) {
     let Some((head, body)) = outside::request(&mut tcp).await else { return };
     assert!(
         head.starts_with("POST /v1/chat/completions HTTP/1.1") && head.contains("Bearer sesame"),
@@ -158,19 +134,6 @@ fn settings(url: &str) -> SummarySettings {
 
 fn config(home: &TempDir, summary: SummarySettings) -> Config {
     Config { data: home.path().to_owned(), summary: Some(summary), ..Config::default() }
-}
-
-/// Asks the hub; the payload of its answer.
-async fn ask(hub: &Hub, agent: &str, id: &str, operation: &str, payload: Value) -> Value {
-    let text = json!({
-        "protocol": "akashik", "version": "0.1.0", "id": id, "operation": operation, "agent_id": agent,
-        "session_id": null, "epoch": 0, "payload": payload,
-    })
-    .to_string();
-    let field = hub.field(None).unwrap();
-    let message = field.read(&Envelope::parse(&text).unwrap());
-    let answer = soon("an answer", async { field.submit(message, None).await.await }).await;
-    serde_json::from_str(answer.outcome.expect("no refusal").get()).unwrap()
 }
 
 async fn join(hub: &Hub) {

@@ -52,6 +52,8 @@ pub use rules::{
     document, document_of, grouped, kind, replay, select, show, stands, subscriptions, suspicions, target,
     writes,
 };
+#[cfg(test)]
+pub(crate) use snapshot::format_numbered;
 pub use snapshot::{Assembly, Part, Piece, Snapshot, read_part, snapshot_format};
 pub use state::{AgentNo, AgentRecord, Ledger, Slot, State, SubscriptionRecord, UnitNo, World};
 pub use suspicion::{Finding, Suspected, Suspicion};

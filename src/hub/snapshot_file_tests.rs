@@ -6,8 +6,8 @@ use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 
 use super::*;
-use crate::field::Entry;
 use crate::field::tests::random::{past, step};
+use crate::field::{Entry, format_numbered};
 use crate::hub::restore::restore;
 use crate::log::{Batch, Log, MemoryLog, Row};
 
@@ -120,16 +120,37 @@ fn with_any_byte_changed_it_is_not_taken() {
     assert!(same(&state, &kept.state) && from_snapshot == 0 && kept.path().exists());
 }
 
+/// A head that is right but for what it begins with, and what comes behind it.
+fn of_version(own: &[u8], magic: &[u8; 8], format: [u8; 16], parts: &[u8]) -> Vec<u8> {
+    let mut head = own[..HEAD - 4].to_vec();
+    head[..MAGIC.len()].copy_from_slice(magic);
+    head[MAGIC.len()..][..16].copy_from_slice(&format);
+    head.extend(crc32fast::hash(&head).to_le_bytes());
+    [&head, parts].concat()
+}
+
 #[test]
 fn that_of_another_version_is_not_taken() {
-    let kept = Kept::after(12);
-    let mut other = fs::read(kept.path()).expect("it is there");
-    other[MAGIC.len()] ^= 1;
-    let checksum = crc32fast::hash(&other[..HEAD - 4]).to_le_bytes();
-    other[HEAD - 4..HEAD].copy_from_slice(&checksum);
-    fs::write(kept.path(), other).expect("it can be written");
-    assert!(matches!(kept.read(&kept.log), Err(Unusable::OtherFormat)));
-    assert!(same(&kept.started(&kept.log).0, &kept.state));
+    let kept = Kept::after(40);
+    let own = fs::read(kept.path()).expect("it is there");
+    let put = |bytes: Vec<u8>| fs::write(kept.path(), bytes).expect("it can be written");
+    put(of_version(&own, MAGIC, snapshot_format(), &own[HEAD..]));
+    assert_eq!(kept.started(&kept.log).1, kept.entries.len() as u64, "with its own head it is");
+    // The formats before this one, those that are to come, and one of another kind of head; with parts that could be taken
+    // for this version's and with others.
+    let [first, second, last] = [1, 2, u32::MAX].map(format_numbered);
+    let versions = [(MAGIC, first), (MAGIC, second), (MAGIC, last), (b"AKSNAP02", snapshot_format())];
+    for (at, (magic, format)) in versions.into_iter().enumerate() {
+        for parts in [&own[HEAD..], b"\xfenothing that this version can read"] {
+            put(of_version(&own, magic, format, parts));
+            assert!(matches!(kept.read(&kept.log), Err(Unusable::OtherFormat)), "version {at}");
+            let (state, from_snapshot) = kept.started(&kept.log);
+            assert!(same(&state, &kept.state) && from_snapshot == 0, "version {at}");
+        }
+    }
+    // The next one takes its place.
+    kept.write(&kept.state);
+    assert_eq!(kept.started(&kept.log).1, kept.entries.len() as u64);
 }
 
 #[test]

@@ -1,15 +1,55 @@
-//! What a pretended model outside does with a connection: reads one request, sends one answer.
+//! What a pretended model outside does: takes connections, secured or not, reads one request from each, sends one answer.
 
 use std::fs;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+/// A connection, whatever it is made of.
+pub trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
+
+/// Takes connections on a free port and has each answered by a task of its own; gives the URL.
+pub async fn serve<F>(
+    acceptor: Option<TlsAcceptor>,
+    answer: impl Fn(Box<dyn Wire>) -> F + Send + Sync + 'static,
+) -> String
+where
+    F: Future<Output = ()> + Send,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let url = match acceptor {
+        None => format!("http://127.0.0.1:{port}"),
+        Some(_) => format!("https://localhost:{port}"),
+    };
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            let (acceptor, answer) = (acceptor.clone(), Arc::clone(&answer));
+            tokio::spawn(async move {
+                match acceptor {
+                    None => answer(Box::new(tcp)).await,
+                    // Who does not trust the certificate hangs up in the handshake.
+                    Some(acceptor) => {
+                        if let Ok(stream) = acceptor.accept(tcp).await {
+                            answer(Box::new(stream)).await;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    url
+}
 
 /// The head and the whole body of a request; nothing where the other side hung up before.
 pub async fn request(tcp: &mut (impl AsyncRead + Unpin)) -> Option<(String, String)> {

@@ -116,8 +116,13 @@ listed!(Part);
 
 /// What this program's snapshots look like: equal where one can read what the other wrote.
 pub fn snapshot_format() -> [u8; 16] {
+    format_numbered(FORMAT)
+}
+
+/// The same, had this program's format that number.
+pub(crate) fn format_numbered(number: u32) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&FORMAT.to_le_bytes());
+    hasher.update(&number.to_le_bytes());
     hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
     // What is written as a place in one of these lists means another thing when the list changes.
     let lists = [

@@ -18,6 +18,7 @@ pub fn check(world: &World) {
         assert_eq!(*kept as usize, live, "live units of agent {no}");
     }
     put_away(world);
+    pending(world);
     timeline(world);
     conflicts(world);
     chains(world);
@@ -61,6 +62,17 @@ fn put_away(world: &World) {
     for (no, slot) in numbered().filter(|(_, slot)| slot.is_shelved()) {
         assert!(world.is_archived(no) && !slot.purged, "what is not archived is held whole");
     }
+}
+
+/// What waits for its embedding is live and committed, and is called so unless it is contested.
+fn pending(world: &World) {
+    for (no, slot) in (0..).zip(&world.units).filter(|(_, slot)| !slot.purged) {
+        let waits = world.pending.contains(&no);
+        let is_so = slot.status == UnitStatus::PendingEnrichment || (waits && slot.status == Contested);
+        assert_eq!(waits, is_so, "{} is {}", slot.id, slot.status);
+        assert!(!waits || slot.place.is_some(), "a draft waits for nothing");
+    }
+    assert!(world.pending.iter().all(|no| !world.slot(*no).purged));
 }
 
 fn subscriptions(world: &World) {

@@ -14,7 +14,7 @@ impl Stage {
     }
 
     /// Its embeddings were made at last; what the entry says happened.
-    fn enriched(&mut self, ids: &[&str]) -> Vec<String> {
+    pub(super) fn enriched(&mut self, ids: &[&str]) -> Vec<String> {
         self.now += 1;
         let ids: Vec<_> = ids.iter().map(|id| id.parse().expect("an id")).collect();
         let Some(entry) = enriched(&self.state, Timestamp(self.now), &ids) else { return Vec::new() };

@@ -153,7 +153,9 @@ fn expected(entries: &[Entry], units: &BTreeSet<UnitId>) -> Vec<(u64, &'static s
         for event in &entry.events {
             let ours = match event {
                 Event::Recorded { unit, .. } | Event::Committed { unit, .. } => units.contains(&unit.id),
-                Event::Retracted { memory_unit_id, .. } => units.contains(memory_unit_id),
+                Event::Retracted { memory_unit_id, .. }
+                | Event::Unenriched { memory_unit_id }
+                | Event::Enriched { memory_unit_id } => units.contains(memory_unit_id),
                 Event::ConflictCreated { conflict, .. } => {
                     let ours = [conflict.unit_a, conflict.unit_b].iter().any(|unit| units.contains(unit));
                     ours && conflicts.insert(conflict.id)
@@ -181,6 +183,8 @@ fn subject(event: &Event) -> Option<UnitId> {
         Event::Recorded { unit, .. } | Event::Committed { unit, .. } => Some(unit.id),
         Event::Retracted { memory_unit_id, .. }
         | Event::Discarded { memory_unit_id, .. }
+        | Event::Unenriched { memory_unit_id }
+        | Event::Enriched { memory_unit_id }
         | Event::DetectionDeferred { memory_unit_id, .. } => Some(*memory_unit_id),
         _ => None,
     }

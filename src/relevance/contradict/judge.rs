@@ -126,7 +126,7 @@ pub(super) fn clash_at_length(a: &Claims, b: &Claims) -> Option<Clash> {
     strongest(a, b, |ours, theirs| judge(&Alignment::of(*ours, *theirs)))
 }
 
-/// What of two claims does not go together.
+/// What of two claims does not go together, and what they leave open.
 #[derive(Default)]
 struct Differences<'a> {
     /// Words that exclude one another and are both said or both denied.
@@ -135,11 +135,23 @@ struct Differences<'a> {
     denied: Vec<(&'a Word, &'a Word)>,
     /// Quantities that cannot both be true.
     values: Vec<(&'a Quantity, &'a Quantity)>,
+    /// Of whom neither says anything, or of which case: another one explains any other value, name or state.
+    unsaid: bool,
+    /// Whether something is only allowed.
+    allowed: bool,
 }
 
 impl<'a> Differences<'a> {
-    fn of(alignment: &Alignment<'a>) -> Self {
-        let mut found = Self::default();
+    /// Nothing where the claims cannot clash: what is allowed is contradicted by what must be otherwise, and by nothing
+    /// else.
+    fn of(alignment: &Alignment<'a>) -> Option<Self> {
+        let (a, b) = (alignment.a, alignment.b);
+        let unsaid = a.is_bare || b.is_bare || a.is_conditional || b.is_conditional;
+        let allowed = a.is_allowed || b.is_allowed;
+        if allowed && !(a.is_required || b.is_required) {
+            return None;
+        }
+        let mut found = Self { unsaid, allowed, ..Self::default() };
         for (one, other, link) in alignment.pairs() {
             let turned = one.is_negated() != other.is_negated();
             match link {
@@ -153,7 +165,7 @@ impl<'a> Differences<'a> {
             }
         }
         found.values = values(alignment);
-        found
+        (!allowed || found.values.is_empty()).then_some(found)
     }
 }
 
@@ -187,22 +199,14 @@ fn values<'a>(alignment: &Alignment<'a>) -> Vec<(&'a Quantity, &'a Quantity)> {
 /// Looks for the one thing in which two claims clash. Two kinds of difference at once explain one another: the
 /// claims are of different times, places or things.
 fn judge(alignment: &Alignment<'_>) -> Option<Found> {
-    let differences = Differences::of(alignment);
-    let Differences { opposed, denied, values } = &differences;
-    let (a, b) = (alignment.a, alignment.b);
-    // Of whom neither says anything, or of which case: another one explains any other value, name or state.
-    let unsaid = a.is_bare || b.is_bare || a.is_conditional || b.is_conditional;
-    // What is allowed is contradicted by what must be otherwise, and by nothing else.
-    let allowed = a.is_allowed || b.is_allowed;
-    if allowed && (!values.is_empty() || !(a.is_required || b.is_required)) {
-        return None;
-    }
+    let differences = Differences::of(alignment)?;
+    let Differences { opposed, denied, values, unsaid, allowed } = &differences;
     match (opposed.is_empty(), denied.is_empty(), values.is_empty()) {
-        (true, true, true) if unsaid || allowed => None,
+        (true, true, true) if *unsaid || *allowed => None,
         (true, true, true) => naming::name(alignment),
         _ if is_apart(alignment, &differences) => None,
         (true, false, true) => denial(alignment, denied),
-        _ if unsaid => None,
+        _ if *unsaid => None,
         (false, true, true) => opposition(alignment, opposed),
         (true, true, false) => value(alignment, values),
         _ => None,
@@ -357,14 +361,8 @@ fn of_one_thing(alignment: &Alignment<'_>, less: f32, more: f32) -> Option<f32> 
 /// Whether [`judge`] may find anything once words near in meaning are linked, which is most of its work. Never wrong
 /// when it says no: every part of the answer only lets through what that cannot change.
 fn may_be_judged(alignment: &Alignment<'_>, pointing: &Pointing) -> bool {
-    let differences = Differences::of(alignment);
-    let Differences { opposed, denied, values } = &differences;
-    let (a, b) = (alignment.a, alignment.b);
-    let unsaid = a.is_bare || b.is_bare || a.is_conditional || b.is_conditional;
-    let allowed = a.is_allowed || b.is_allowed;
-    if allowed && (!values.is_empty() || !(a.is_required || b.is_required)) {
-        return false;
-    }
+    let Some(differences) = Differences::of(alignment) else { return false };
+    let Differences { opposed, denied, values, unsaid, allowed } = &differences;
     let is_apart = is_apart_by_lists(alignment, &differences);
     if opposed.is_empty() && values.is_empty() {
         let may_deny =

@@ -1,13 +1,11 @@
-//! Random operations by several agents, whose connections come and go, against the model; and what must hold
-//! of any sequence: the log gives the state back, and the same commands give the same bytes.
+//! Each step, taken by a stage and by the model; and how the two are compared.
 
-use proptest::prelude::*;
 use serde_json::json;
 
-use super::model::{How, Link, Model, PutAway};
-use super::*;
-
-pub(super) const AGENTS: [&str; 4] = ["ada", "bob", "eve", "kim"];
+use super::AGENTS;
+use super::steps::{STATUSES, Step, Winner};
+use crate::field::tests::model::{self, How, Link, Model, PutAway};
+use crate::field::tests::*;
 
 /// What subscriptions ask for, in the order in which they are kept.
 const EVENTS: [&[&str]; 3] = [
@@ -16,172 +14,17 @@ const EVENTS: [&[&str]; 3] = [
     &["memory.contested", "agent.joined", "agent.failed", "memory.retracted", "agent.left"],
 ];
 
-#[derive(Debug, Clone)]
-pub(crate) enum Step {
-    Register {
-        agent: usize,
-        role: u8,
-        over: Option<u64>,
-    },
-    Deregister {
-        agent: usize,
-        target: usize,
-        over: Option<u64>,
-    },
-    Record {
-        agent: usize,
-        over: Option<u64>,
-        draft: bool,
-        links: Vec<(Link, usize)>,
-        confidence: (u8, u8),
-    },
-    Retract {
-        agent: usize,
-        unit: usize,
-    },
-    Commit {
-        agent: usize,
-        unit: usize,
-        links: Option<Vec<(Link, usize)>>,
-    },
-    Discard {
-        agent: usize,
-        unit: usize,
-    },
-    Merge {
-        agent: usize,
-        conflict: usize,
-        how: How,
-        winner: Winner,
-        text: bool,
-    },
-    Look {
-        agent: usize,
-        over: Option<u64>,
-    },
-    Compact {
-        agent: usize,
-        how: PutAway,
-        status: Option<usize>,
-        max_age: Option<u64>,
-        preview: bool,
-    },
-    Subscribe {
-        agent: usize,
-        over: Option<u64>,
-        name: u8,
-        events: Option<u8>,
-        debounce_ms: Option<u64>,
-    },
-    Unsubscribe {
-        agent: usize,
-        name: u8,
-    },
-    Again,
-    Drop(u64),
-    Wait(u64),
-    /// So many units were compared behind.
-    Behind(usize),
-}
-
-/// Whom a MERGE names as winner.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Winner {
-    Nobody,
-    Older,
-    Newer,
-    Any(usize),
-}
-
-fn merge() -> impl Strategy<Value = Step> {
-    let how = prop_oneof![
-        6 => Just(How::Vote),
-        3 => Just(How::Human),
-        1 => Just(How::LastWrite),
-        2 => Just(How::Confidence),
-        2 => Just(How::Evidence),
-        1 => Just(How::Authority),
-        2 => Just(How::Synthesis),
-    ];
-    let winner = prop_oneof![
-        3 => Just(Winner::Nobody),
-        3 => Just(Winner::Older),
-        3 => Just(Winner::Newer),
-        1 => (0..100usize).prop_map(Winner::Any),
-    ];
-    // Seldom wrong: whether there is a text follows from the strategy.
-    let odd = prop::bool::weighted(0.1);
-    (0..AGENTS.len(), 0..100usize, how, winner, odd).prop_map(|(agent, conflict, how, winner, odd)| {
-        let joins = how == How::Synthesis;
-        let winner = if joins && !odd { Winner::Nobody } else { winner };
-        Step::Merge { agent, conflict, how, winner, text: joins != odd }
-    })
-}
-
-fn links() -> impl Strategy<Value = Vec<(Link, usize)>> {
-    let link = prop_oneof![
-        3 => Just(Link::Supersedes),
-        3 => Just(Link::Contradicts),
-        1 => Just(Link::Supports),
-        1 => Just(Link::Informs),
-    ];
-    prop::collection::vec((link, 0..100usize), 0..3)
-}
-
-/// What COMPACT asks for by status.
-const STATUSES: [&str; 3] = ["active", "superseded", "retracted"];
-
-fn compact() -> impl Strategy<Value = Step> {
-    let how =
-        prop_oneof![3 => Just(PutAway::Archive), 2 => Just(PutAway::Summarize), 1 => Just(PutAway::Purge)];
-    let (status, max_age) =
-        (prop::option::weighted(0.7, 0..STATUSES.len()), prop::option::weighted(0.6, 0..25u64));
-    (0..AGENTS.len(), how, status, max_age, prop::bool::weighted(0.2)).prop_map(
-        |(agent, how, status, max_age, preview)| Step::Compact { agent, how, status, max_age, preview },
-    )
-}
-
-pub(crate) fn step() -> impl Strategy<Value = Step> {
-    let agent = || 0..AGENTS.len();
-    let over = || prop::option::weighted(0.4, 1..4u64);
-    let unit = || 0..100usize;
-    prop_oneof![
-        3 => (agent(), 0..2u8, over()).prop_map(|(agent, role, over)| Step::Register { agent, role, over }),
-        1 => (agent(), agent(), over())
-            .prop_map(|(agent, target, over)| Step::Deregister { agent, target, over }),
-        12 => (agent(), over(), prop::bool::weighted(0.3), links(), (1..4u8, 0..2u8)).prop_map(
-            |(agent, over, draft, links, confidence)| Step::Record { agent, over, draft, links, confidence }
-        ),
-        10 => merge(),
-        3 => (agent(), unit()).prop_map(|(agent, unit)| Step::Retract { agent, unit }),
-        5 => (agent(), unit(), prop::option::weighted(0.3, links()))
-            .prop_map(|(agent, unit, links)| Step::Commit { agent, unit, links }),
-        1 => (agent(), unit()).prop_map(|(agent, unit)| Step::Discard { agent, unit }),
-        3 => compact(),
-        2 => (agent(), over()).prop_map(|(agent, over)| Step::Look { agent, over }),
-        4 => (agent(), over(), 0..5u8, prop::option::weighted(0.8, 0..3u8), prop::option::weighted(0.3, 0..3u64))
-            .prop_map(|(agent, over, name, events, debounce_ms)| Step::Subscribe {
-                agent, over, name, events, debounce_ms
-            }),
-        1 => (agent(), 1..5u8).prop_map(|(agent, name)| Step::Unsubscribe { agent, name }),
-        2 => Just(Step::Again),
-        2 => (1..4u64).prop_map(Step::Drop),
-        2 => (1..6usize).prop_map(Step::Behind),
-        2 => prop_oneof![Just(1_000), Just(29_990), Just(30_000)].prop_map(Step::Wait),
-    ]
-}
-
 /// A stage and the model of it, side by side.
-struct Pair {
-    stage: Stage,
+pub(super) struct Pair {
+    pub stage: Stage,
     model: Model,
     last: Option<(Saying, usize, u64)>,
 }
 
 impl Pair {
-    fn new() -> Self {
+    pub fn new() -> Self {
         // Every unit is left to be compared behind, and is, some time.
-        let stage = Stage { detection: super::detection::Detection::Deferred, ..Stage::new() };
+        let stage = Stage { detection: detection::Detection::Deferred, ..Stage::new() };
         Self { stage, model: Model::new(AGENTS.len()), last: None }
     }
 
@@ -221,7 +64,8 @@ impl Pair {
     /// Sends what the model has already judged, and compares.
     fn send(&mut self, agent: usize, saying: Saying, expected: Result<(), ErrorCode>) -> Option<Value> {
         let is_preview = saying.payload["dry_run"] == true;
-        let (connection, is_read) = (saying.connection, saying.operation == "DETECT" || is_preview);
+        let is_read = ["ATTUNE", "DETECT"].contains(&saying.operation) || is_preview;
+        let connection = saying.connection;
         let id = format!("m-{}", self.stage.sent);
         let saying = saying.id(&id);
         let reply = self.stage.say(saying.clone());
@@ -236,7 +80,7 @@ impl Pair {
         reply.outcome.ok()
     }
 
-    fn take(&mut self, step: &Step) {
+    pub fn take(&mut self, step: &Step) {
         match step {
             Step::Register { agent, role, over } => {
                 let expected = self.model.register(*agent, *role);
@@ -265,7 +109,8 @@ impl Pair {
                     "mode": mode, "relations": relations, "intent": intent, "confidence": confidence,
                 });
                 let payload = with(finding("said"), own);
-                self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
+                let reply = self.send(*agent, via(*agent, "RECORD", payload, *over), expected);
+                self.check_warning(reply.as_ref(), self.model.units.len().saturating_sub(1));
             }
             Step::Commit { agent, unit, links } => {
                 let unit = self.pick(*unit);
@@ -276,7 +121,8 @@ impl Pair {
                     picked
                 });
                 let expected = self.model.commit(*agent, unit, given.as_deref());
-                self.send(*agent, via(*agent, "COMMIT", payload, None), expected);
+                let reply = self.send(*agent, via(*agent, "COMMIT", payload, None), expected);
+                self.check_warning(reply.as_ref(), unit);
             }
             Step::Retract { agent, unit } => {
                 let unit = self.pick(*unit);
@@ -296,7 +142,24 @@ impl Pair {
             }
             Step::Look { agent, over } => {
                 let expected = self.model.read(*agent);
-                self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
+                let reply =
+                    self.send(*agent, via(*agent, "DETECT", json!({ "mode": "list" }), *over), expected);
+                self.check_listed(reply.as_ref());
+            }
+            Step::Attune { agent, over, own, archived } => {
+                self.attune(*agent, *over, *own, *archived);
+            }
+            Step::Outage(fails) => {
+                self.model.outage = *fails;
+                let why = || Embedded::Failed("it is down".into());
+                self.stage.embedded = if *fails { why() } else { Embedded::Unasked };
+            }
+            Step::Enriched(numbers) => {
+                let units: Vec<_> = numbers.iter().map(|number| self.pick_waiting(*number)).collect();
+                let ids: Vec<_> = units.iter().map(|unit| self.unit_id(*unit)).collect();
+                let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+                let turned = self.model.enriched(&units);
+                assert_eq!(self.stage.enriched(&ids), vec!["ENRICHED"; turned]);
             }
             Step::Subscribe { agent, over, name, events, debounce_ms } => {
                 let (id, events) = (self.name(*name), events.map(|set| EVENTS[usize::from(set)]));
@@ -372,6 +235,61 @@ impl Pair {
         }
     }
 
+    /// What an ATTUNE brings, and as what.
+    fn attune(&mut self, agent: usize, over: Option<u64>, own: bool, archived: bool) {
+        let expected = self.model.attuned(agent, own, archived);
+        let scope = json!({
+            "role": "reader", "max_units": 1000, "include_own": own, "include_archived": archived,
+        });
+        let saying = via(agent, "ATTUNE", json!({ "scope": scope }), over);
+        let reply = self.send(agent, saying, expected.as_ref().map(|_| ()).map_err(|code| *code));
+        let (Some(reply), Ok(expected)) = (reply, expected) else { return };
+        let shown = list(&reply["record"]);
+        let shown: BTreeMap<_, _> = shown
+            .iter()
+            .map(|one| (text(&one["memory_unit"]["id"]), text(&one["memory_unit"]["status"])))
+            .collect();
+        let known = |unit: &usize| &self.model.units[*unit];
+        let expected: BTreeMap<_, _> =
+            expected.iter().map(known).map(|unit| (unit.id.clone(), unit.status.to_owned())).collect();
+        assert_eq!(reply["context_budget"]["units_available"], expected.len());
+        assert_eq!(shown, expected);
+        // Whoever asks is told that only words counted.
+        assert_eq!(reply["warning"]["code"] == "ENRICHMENT_FAILED", self.model.outage, "{reply}");
+    }
+
+    /// The open conflicts and those that are over, but for what was purged.
+    fn check_listed(&self, reply: Option<&Value>) {
+        let Some(reply) = reply else { return };
+        let listed: Vec<_> = list(&reply["conflicts"])
+            .iter()
+            .map(|one| [&one["unit_a"], &one["unit_b"], &one["status"]].map(text))
+            .collect();
+        let known = |unit: usize| &self.model.units[unit];
+        let told = |of: &&model::Conflict| [of.older, of.newer].iter().all(|unit| !known(*unit).purged);
+        let expected: Vec<_> = self
+            .model
+            .conflicts
+            .iter()
+            .filter(told)
+            .map(|of| [known(of.older).id.clone(), known(of.newer).id.clone(), of.status.to_owned()])
+            .collect();
+        assert_eq!(listed, expected);
+    }
+
+    /// Whoever commits a unit without its embedding is told, and nobody else is.
+    fn check_warning(&self, reply: Option<&Value>, unit: usize) {
+        let Some(reply) = reply else { return };
+        assert_eq!(reply["warning"]["code"] == "ENRICHMENT_FAILED", self.model.is_waiting(unit), "{reply}");
+    }
+
+    /// Which unit a number means as one that was embedded: mostly one that waits, seldom any.
+    fn pick_waiting(&self, number: usize) -> usize {
+        let waiting: Vec<_> =
+            (0..self.model.units.len()).filter(|unit| self.model.is_waiting(*unit)).collect();
+        if number < 80 && !waiting.is_empty() { waiting[number % waiting.len()] } else { self.pick(number) }
+    }
+
     fn give_up(
         &mut self,
         agent: usize,
@@ -416,18 +334,26 @@ impl Pair {
         let lost = list(&reply["side_effects"]["superseded_units"]);
         assert!(lost.iter().all(|unit| self.stage.status(&text(unit)) == UnitStatus::Superseded));
         assert_eq!(lost.len(), if reply["status"] == "resolved" { 1 + usize::from(said) } else { 0 });
+        if said {
+            self.check_warning(Some(&reply), self.model.units.len() - 1);
+        } else {
+            assert_eq!(reply.get("warning"), None, "{reply}");
+        }
     }
 
-    fn compare(&self) {
+    pub fn compare(&self) {
         let (world, model) = (&self.stage.state.world, &self.model);
         assert_eq!(self.stage.state.clock, model.clock);
         let units: Vec<_> = (0..)
             .zip(&world.units)
             .map(|(no, slot)| (slot.id.to_string(), slot.status.name(), world.is_archived(no), slot.purged))
             .collect();
-        let known = |unit: &super::model::Unit| (unit.id.clone(), unit.status, unit.archived, unit.purged);
+        let known = |unit: &model::Unit| (unit.id.clone(), unit.status, unit.archived, unit.purged);
         let expected: Vec<_> = model.units.iter().map(known).collect();
         assert_eq!(units, expected);
+        let pending: Vec<_> = world.pending.iter().map(|no| *no as usize).collect();
+        let expected: Vec<_> = (0..model.units.len()).filter(|unit| model.is_waiting(*unit)).collect();
+        assert_eq!(pending, expected, "what waits for its embedding");
         let id = |unit: usize| model.units[unit].id.clone();
         let conflicts: Vec<_> = world
             .conflicts
@@ -485,127 +411,4 @@ fn strategy(how: How) -> &'static str {
 fn via(agent: usize, operation: &'static str, payload: Value, over: Option<u64>) -> Saying {
     let session = [None, Some("s-1"), Some("s-2"), Some("s-1")][agent];
     Saying { connection: over, session, ..saying(AGENTS[agent], operation, payload) }
-}
-
-fn prelude() -> Vec<Step> {
-    vec![
-        Step::Register { agent: 0, role: 0, over: None },
-        Step::Register { agent: 1, role: 0, over: Some(1) },
-        Step::Register { agent: 2, role: 1, over: Some(2) },
-    ]
-}
-
-/// A Field after random operations.
-pub(super) fn stage_after(steps: &[Step]) -> Stage {
-    let mut pair = Pair::new();
-    prelude().iter().chain(steps).for_each(|step| pair.take(step));
-    pair.stage
-}
-
-/// The same where the texts of what is archived stay in memory.
-pub(super) fn keeping_stage_after(steps: &[Step]) -> Stage {
-    let mut pair = Pair::new();
-    pair.stage.keeps = true;
-    prelude().iter().chain(steps).for_each(|step| pair.take(step));
-    pair.stage
-}
-
-/// The entries of a Field after random operations, as the log gives them back, and its state, with all texts.
-pub(crate) fn past(steps: &[Step]) -> (Vec<Entry>, State) {
-    let stage = stage_after(steps);
-    let entries = stage.kept.values().map(|text| Entry::from_json(text).expect("what was kept can be read"));
-    (entries.collect(), State { world: stage.filled(), ..stage.state.clone() })
-}
-
-/// A Field after random operations that goes on.
-pub(crate) struct Going(Pair);
-
-impl Going {
-    pub fn after(steps: &[Step]) -> Self {
-        let mut pair = Pair::new();
-        prelude().iter().chain(steps).for_each(|step| pair.take(step));
-        Self(pair)
-    }
-
-    /// Puts another state in the place of this one, as after a commit that failed: who is connected stays, and what
-    /// the clock was.
-    pub fn replace(&mut self, other: impl Fn(&State) -> State) {
-        let state = &mut self.0.stage.state;
-        let mut new = other(state);
-        new.clock = new.clock.max(state.clock);
-        std::mem::swap(&mut new.presence, &mut state.presence);
-        *state = new;
-    }
-
-    pub fn go(&mut self, steps: &[Step]) {
-        steps.iter().for_each(|step| self.0.take(step));
-    }
-
-    /// What the log holds.
-    pub fn kept(&self) -> &BTreeMap<u64, String> {
-        &self.0.stage.kept
-    }
-}
-
-/// What the model is held against must come about: every way for a conflict to stand.
-#[test]
-fn random_operations_bring_conflicts_to_every_end() {
-    use proptest::strategy::ValueTree;
-    use proptest::test_runner::TestRunner;
-    let mut runner = TestRunner::deterministic();
-    let mut met = std::collections::BTreeSet::new();
-    for _ in 0..300 {
-        let steps = prop::collection::vec(step(), 80).new_tree(&mut runner).unwrap().current();
-        for conflict in &stage_after(&steps).state.world.conflicts {
-            let by = conflict.resolution.as_ref().map_or("", |resolution| resolution.strategy.name());
-            met.insert((conflict.status.name(), by));
-        }
-    }
-    let ends = [
-        ("detected", &[""][..]),
-        ("resolving", &[""]),
-        ("escalated", &["authority", "confidence_weighted", "evidence_count", "human_escalation"]),
-        ("resolved", &["authority", "confidence_weighted", "evidence_count", "human_escalation"]),
-        ("resolved", &["last_write_wins", "synthesis", "vote"]),
-    ];
-    for (status, strategies) in ends {
-        for by in strategies {
-            assert!(met.contains(&(status, *by)), "{status} {by}");
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_field_agrees_with_the_model(steps in prop::collection::vec(step(), 1..80)) {
-        let mut pair = Pair::new();
-        for step in prelude().iter().chain(&steps) {
-            let before = pair.stage.kept.clone();
-            pair.take(step);
-            prop_assert!(before.iter().all(|(epoch, text)| pair.stage.kept.get(epoch) == Some(text)), "nothing is rewritten");
-            pair.compare();
-            super::invariants::check(&pair.stage.state.world);
-        }
-        let rebuilt = pair.stage.rebuilt();
-        prop_assert!(rebuilt.world == pair.stage.state.world, "the log gives the world back");
-        prop_assert!(rebuilt.ledger == pair.stage.state.ledger, "the log gives the ledger back");
-    }
-
-    #[test]
-    fn the_same_commands_give_the_same_bytes(steps in prop::collection::vec(step(), 1..40)) {
-        prop_assert_eq!(stage_after(&steps).kept, stage_after(&steps).kept);
-    }
-
-    #[test]
-    fn any_score_and_any_text_come_back_from_the_log_as_they_were(score in 0.0..=1.0f64, content in ".*\\S.*") {
-        let mut stage = Stage::with_agents(&["ada"]);
-        let confidence = json!({ "score": score, "reason": content });
-        let unit = stage.send("ada", "RECORD", with(finding(&content), json!({ "confidence": confidence })));
-        let unit = unit.unit_id();
-        prop_assert!(stage.rebuilt().world == stage.state.world);
-        prop_assert_eq!(stage.slot(&unit).said().confidence.as_ref().unwrap().score, Some(score));
-        prop_assert_eq!(&*stage.slot(&unit).said().content, content.as_str());
-    }
 }
