@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Output, Stdio};
 
 use process::{HubProcess, akashik, run, run_with_input};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn code(output: &Output) -> i32 {
@@ -437,5 +437,46 @@ fn notifications_are_measured_in_every_way() {
     let resumed = bench(&["--resume", "4", "--back", "50"]);
     assert_eq!(resumed["deliveries"], 200);
     assert_eq!(code(&run(&["bench", "fanout", "--url", &hub.url])), 2, "one thing is to be measured");
+    hub.stop();
+}
+
+/// Two small sessions, one of which is asked about: what is summarized is measured against what was said.
+#[test]
+fn what_summaries_keep_is_measured() {
+    let data = TempDir::new().unwrap();
+    let hub = HubProcess::start(data.path(), &[]);
+    let (units, questions) = (data.path().join("units.jsonl"), data.path().join("questions.jsonl"));
+    let said = [
+        ("Invoices are kept in the Lisbon archive for 7 years.", "ada"),
+        ("The archive in Lisbon closes on Fridays.", "ben"),
+        ("A courier brings boxes to the archive on Mondays.", "ada"),
+    ];
+    let lines: Vec<String> = (said.iter().enumerate())
+        .map(|(at, (content, agent))| {
+            json!({ "key": format!("u{at}"), "agent_id": agent, "session_id": "s", "content": content })
+                .to_string()
+        })
+        .collect();
+    std::fs::write(&units, lines.join("\n")).unwrap();
+    let asked = [
+        json!({ "context_hint": "How long are invoices kept?", "gold": ["u0"] }),
+        json!({ "context_hint": "Who answers this?", "gold": ["elsewhere"] }),
+    ];
+    std::fs::write(&questions, asked.map(|line| line.to_string()).join("\n")).unwrap();
+    let (units, questions) = (units.to_str().unwrap(), questions.to_str().unwrap());
+    let bench = ["bench", "summaries", "--url", &hub.url, "--units", units, "--questions", questions];
+    let report = json(&run(&[&bench[..], &["--show", "5"]].concat()));
+    let shown = report["shown"][0].as_str().unwrap();
+    assert!(shown.contains("Lisbon archive for 7 years"), "{report}");
+    // Few units are quoted whole, so nothing is lost and what was found is found.
+    for figure in ["gold_words_kept", "gold_words_that_tell_kept", "where_its_original_was"] {
+        assert_eq!(report[figure], 1.0, "{report}");
+    }
+    assert_eq!(
+        (&report["summarized"], &report["summaries"], &report["questions"]),
+        (&json!(3), &json!(1), &json!(1))
+    );
+    let again = run(&bench);
+    assert_eq!(code(&again), 2, "a Field that holds something is not summarized: {}", stderr(&again));
     hub.stop();
 }

@@ -1,7 +1,6 @@
 //! `akashik bench contradictions`: how well contradictions in text are noticed, and how fast. Needs no hub, unless one is
 //! named to record the true texts in.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -12,8 +11,8 @@ use serde_json::{Value, json};
 use super::super::exit::Failure;
 use super::super::screen;
 use super::false_conflicts::{Unit, count};
-use super::run_name;
 use super::tally::rounded;
+use super::{lines, run_name};
 use crate::relevance::{Candidate, Claims, Document, Index, Kind, Need, Serves, clash, rank};
 
 /// A measurement of how contradictions are noticed.
@@ -169,17 +168,6 @@ fn nearest(index: &Index, text: &str, number: u32, take: usize) -> Vec<u32> {
     };
     let unit = |number| Candidate { number, serves: Serves::Others, kind: Kind::Finding, epoch: 0 };
     rank(index, &need, (0..number).map(unit)).best.into_iter().map(|ranked| ranked.number).collect()
-}
-
-/// A file of JSON lines.
-fn lines<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<Vec<T>, Failure> {
-    let told = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| told(&error))?;
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let read = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| told(&format_args!("line {number}: {error}")))
-    };
-    lines.map(read).collect()
 }
 
 fn micros(time: std::time::Duration) -> f64 {

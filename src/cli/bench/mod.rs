@@ -3,7 +3,7 @@
 //! Read `words` (what is written and asked), `wire` (a socket with next to no cost of its own), `load` (who
 //! writes), `record`, `attune`, `compact`, `replay` and `fanout` (the measurements), `ear` (who listens), `hub_process` (what
 //! the kernel says of the hub), `fsync` (what a disk takes alone), `tally`; apart from them `contradictions`, with
-//! `false_conflicts`.
+//! `false_conflicts`, and `summaries`.
 
 mod attune;
 mod compact;
@@ -16,11 +16,16 @@ mod hub_process;
 mod load;
 mod record;
 mod replay;
+mod summaries;
 mod tally;
 mod wire;
 mod words;
 
+use std::fs;
+use std::path::Path;
+
 use clap::Subcommand;
+use serde::de::DeserializeOwned;
 
 use super::exit::Failure;
 
@@ -39,6 +44,8 @@ pub(super) enum Bench {
     Fanout(fanout::Fanout),
     /// How well contradictions in text are noticed
     Contradictions(contradictions::Contradictions),
+    /// What COMPACT's summaries keep, and whether they are found
+    Summaries(summaries::Summaries),
 }
 
 impl Bench {
@@ -51,6 +58,7 @@ impl Bench {
             Self::Replay(bench) => bench.run(),
             Self::Fanout(bench) => bench.run(),
             Self::Contradictions(bench) => bench.run(),
+            Self::Summaries(bench) => bench.run(),
         }
     }
 }
@@ -58,4 +66,15 @@ impl Bench {
 /// A name for one run, so that agents and messages of two runs never meet.
 fn run_name() -> String {
     format!("{:08x}", rand::random::<u32>())
+}
+
+/// A file of JSON lines.
+fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>, Failure> {
+    let told = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| told(&error))?;
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let read = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| told(&format_args!("line {number}: {error}")))
+    };
+    lines.map(read).collect()
 }
