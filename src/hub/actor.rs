@@ -19,6 +19,7 @@ use super::metrics::{Metrics, OK};
 use super::plans::Planning;
 use super::reads::{Begun, Reads};
 use super::restore::Restored;
+use super::scribe::Errand;
 use super::snapshot_keeper::SnapshotKeeper;
 use super::view::{Frame, View};
 use super::waiting::{
@@ -48,8 +49,14 @@ pub(super) type Room = tokio::sync::OwnedSemaphorePermit;
 pub(super) enum Call {
     /// A message, the connection it came over, and where its answer goes.
     Message { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer>, room: Room },
-    /// A COMPACT was planned and is to be decided.
-    Planned { message: Box<Message>, connection: Option<u64>, to: oneshot::Sender<Answer> },
+    /// A COMPACT was planned and is to be decided, or a message has the texts that its rule wanted. The errand is what the
+    /// COMPACT may still ask of a language model outside, and ends when it is decided.
+    Planned {
+        message: Box<Message>,
+        connection: Option<u64>,
+        to: oneshot::Sender<Answer>,
+        errand: Option<Arc<Errand>>,
+    },
     /// Notes of ATTUNEs wait to be entered.
     Noted,
     /// An ATTUNE was computed and is to be noted; before it is answered, where its answer waits for that.
@@ -231,10 +238,12 @@ impl Actor {
     fn take(&mut self, call: Call) {
         match call {
             Call::Message { message, connection, to, room } => {
-                self.message(*message, connection, to);
+                self.message(*message, connection, to, None);
                 drop(room);
             }
-            Call::Planned { message, connection, to } => self.message(*message, connection, to),
+            Call::Planned { message, connection, to, errand } => {
+                self.message(*message, connection, to, errand);
+            }
             Call::Shown { read, shown, waits: Some((answer, to)) } => {
                 self.note_shown(&read, shown, answer, to);
             }
@@ -271,7 +280,13 @@ impl Actor {
         }
     }
 
-    fn message(&mut self, message: Message, connection: Option<u64>, to: oneshot::Sender<Answer>) {
+    fn message(
+        &mut self,
+        message: Message,
+        connection: Option<u64>,
+        to: oneshot::Sender<Answer>,
+        errand: Option<Arc<Errand>>,
+    ) {
         let operation = message.operation;
         if !operation.is_read() {
             // What somebody decides on stands before the decision, and goes to the disk with it.
@@ -298,7 +313,7 @@ impl Actor {
         };
         let verdict = match verdict {
             Verdict::Prepare(preparation) => match self.parts.reads.begin() {
-                Some(begun) => return self.prepare(preparation, command, to, begun),
+                Some(begun) => return self.prepare(preparation, command, to, (errand, begun)),
                 None => Verdict::Refuse(overloaded_refusal()),
             },
             Verdict::Fetch(wanting) => match self.parts.reads.begin() {
@@ -328,12 +343,12 @@ impl Actor {
         preparation: Preparation,
         command: Command,
         to: oneshot::Sender<Answer>,
-        begun: Begun,
+        (errand, begun): (Option<Arc<Errand>>, Begun),
     ) {
         self.note_life(&command);
         let Command { connection, message, .. } = command;
         let (world, index) = (self.state.world.clone(), Arc::clone(&self.parts.frame.index));
-        let planning = Planning { preparation, message, connection, world, index, begun };
+        let planning = Planning { preparation, message, connection, world, index, errand, begun };
         let entry = self.state.world.last_epoch;
         let then = Then::Prepare(Box::new(planning));
         self.waiting.push(Waiting { entry, shows: self.shown, to, then });

@@ -25,6 +25,7 @@ use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::past::Past;
+use super::plans::SummaryDesk;
 use super::reads::Reads;
 use super::restore::restore;
 use super::scribe::Scribe;
@@ -197,8 +198,9 @@ impl Field {
             .map(|budget| DetectionDoor::new(Arc::clone(&detector), Arc::clone(&pool), budget));
         let for_detection = (Arc::clone(&detector), Arc::clone(&scanner));
         let policy = Arc::clone(&frame.policy);
-        let reads =
-            Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, scribe));
+        let desk = scribe.map(|scribe| SummaryDesk::new(scribe, Arc::clone(&published)));
+        let reads = Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, desk);
+        let reads = Arc::new(reads);
         let writing = detection.as_ref().map(DetectionDoor::writing);
         let behind =
             Behind::new(&frame.name, detector, &scanner, Arc::clone(&published), calls.downgrade(), writing);

@@ -29,9 +29,14 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) async fn new() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    /// A hub with this configuration that waits long for agents who are gone.
+    pub(super) async fn with(config: Config) -> Self {
         let log = MemoryLog::new();
         let logs: Vec<Box<dyn Log>> = vec![Box::new(log.clone())];
-        let config = Config { grace_ms: 600_000, ..Config::default() };
+        let config = Config { grace_ms: 600_000, ..config };
         let hub = Hub::start_on(config, logs).await.expect("the hub starts");
         Self { faults: log.faults(), hub, log }
     }
@@ -74,7 +79,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    async fn submit(&mut self, agent: &str, operation: &str, payload: &Value) -> Pending {
+    pub(super) async fn submit(&mut self, agent: &str, operation: &str, payload: &Value) -> Pending {
         self.sent += 1;
         let id = format!("{}-{}", self.connection.0, self.sent);
         let envelope = json!({

@@ -3,6 +3,7 @@
 //! The [`Rig`] is a stream with nothing around it: entries are put in by hand, bounds are tiny, the log's readers are
 //! watched. [`delivery`] looks at a whole Field instead, with a log that fails on demand.
 
+mod compacting;
 mod delivery;
 mod follower;
 mod outbox;
