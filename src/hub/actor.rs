@@ -103,6 +103,8 @@ struct InFlight {
     reserve: Option<u64>,
     world: World,
     entries: Vec<Fresh>,
+    /// Units whose texts had left the state by then, not let go of yet.
+    shelved: Vec<Arc<Unit>>,
     /// The state with this batch, where it is time to write one.
     snapshot: Option<Snapshot>,
 }
@@ -155,7 +157,7 @@ pub(super) struct Actor {
     /// While the log is full: whether to ask for space next, or for epochs.
     probe_next: bool,
     stopping: Option<oneshot::Sender<()>>,
-    /// Units whose texts have left the state, not let go of yet.
+    /// Units whose texts have left the state since a batch was last sent or a view of it published, not let go of yet.
     shelved: Vec<Arc<Unit>>,
 }
 
@@ -268,7 +270,7 @@ impl Actor {
             }
             Call::Detach(connection) => {
                 self.state.presence.detach(connection, Timestamp::now());
-                self.publish();
+                self.publish(Vec::new());
             }
             Call::Ping(to) => {
                 let _ = to.send(matches!(self.mode, Mode::Open | Mode::ReadOnly(_)));
@@ -489,9 +491,9 @@ impl Actor {
         self.shelved.extend(self.state.shelve(SHELVED_A_TURN, self.durable));
         let enough = self.shelved.len() >= SHELVED_A_VIEW || !self.has_to_shelve();
         if enough && self.state.world.last_epoch == self.durable {
-            // Nothing may come for a long time: what is published lets go, too.
-            self.durable_world = self.state.world.clone();
-            self.publish();
+            // Nothing may come for a long time: what is published lets go, too. Where a batch is under way, that is done when it
+            // has ended.
+            self.publish_state();
         }
     }
 
@@ -516,7 +518,7 @@ impl Actor {
         {
             self.enter(entry, None);
         }
-        self.publish();
+        self.publish(Vec::new());
     }
 
     /// `origin`: the connection that asked for it.
@@ -554,7 +556,8 @@ impl Actor {
         let world = self.state.world.clone();
         let due = self.parts.snapshots.is_due(&world);
         let snapshot = due.then(|| Snapshot::of(&self.state));
-        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered, snapshot });
+        let shelved = std::mem::take(&mut self.shelved);
+        self.in_flight = Some(InFlight { last, reserve, world, entries: gathered, shelved, snapshot });
         self.ask_log(Job::Append { entries, reserve });
     }
 
@@ -573,12 +576,18 @@ impl Actor {
                 if let Some(batch) = self.in_flight.take() {
                     self.durable = batch.last;
                     self.reserved = self.reserved.max(batch.reserve.unwrap_or(0)).max(batch.last);
-                    self.durable_world = batch.world;
                     self.untold.extend(batch.entries);
                     if let Some(snapshot) = batch.snapshot {
                         self.parts.snapshots.keep(snapshot);
                     }
-                    self.publish();
+                    if self.state.world.last_epoch == batch.last {
+                        // The same, but for texts that have left it since the batch was sent.
+                        self.shelved.extend(batch.shelved);
+                        self.publish_state();
+                    } else {
+                        self.durable_world = batch.world;
+                        self.publish(batch.shelved);
+                    }
                 }
             }
             Done::Appended { result: Err(error), .. } => self.commit_failed(&error),
@@ -601,7 +610,9 @@ impl Actor {
         // What waits is answered when it is known what the log holds: a failed commit may have taken effect.
         self.gathered.clear();
         self.gathered_bytes = 0;
-        self.in_flight = None;
+        if let Some(batch) = self.in_flight.take() {
+            self.shelved.extend(batch.shelved);
+        }
         self.mode = Mode::Reloading(refusal);
         self.ask_log(Job::Reload);
     }
@@ -621,14 +632,15 @@ impl Actor {
                 self.durable_world = state.world.clone();
                 let lost = std::mem::replace(&mut self.state, state);
                 // Letting go of a large state takes its time.
-                tokio::task::spawn_blocking(move || drop(lost));
+                let shelved = std::mem::take(&mut self.shelved);
+                tokio::task::spawn_blocking(move || drop((lost, shelved)));
                 // What turned out to be durable is answered as it was decided. Then the clock is where it was
                 // last shown, and the reads that still wait are stamped anew.
                 self.release_ready();
                 self.state.clock = self.state.clock.max(self.shown);
                 self.waiting.face(&mut self.state, self.reserved, &refusal, self.shown);
                 self.mode = Mode::ReadOnly(refusal);
-                self.publish();
+                self.publish(Vec::new());
             }
             Err(error) => {
                 tracing::error!(field = %self.parts.frame.name, %error, "the log cannot be read back");
@@ -658,7 +670,7 @@ impl Actor {
                 {
                     self.enter(entry, None);
                 }
-                self.publish();
+                self.publish(Vec::new());
                 // One that became due while another was being written.
                 let settled = !self.log_busy && self.gathered.is_empty();
                 if settled && self.parts.snapshots.is_due(&self.state.world) {
@@ -686,11 +698,18 @@ impl Actor {
         }
     }
 
-    fn publish(&mut self) {
+    /// Publishes the state as it is, of which everything is durable.
+    fn publish_state(&mut self) {
+        self.durable_world = self.state.world.clone();
+        let shelved = std::mem::take(&mut self.shelved);
+        self.publish(shelved);
+    }
+
+    /// Publishes the durable state, and lets go of units whose texts have left it.
+    fn publish(&mut self, shelved: Vec<Arc<Unit>>) {
         let whereabouts = self.state.presence.all();
         let view = self.parts.frame.view(&self.durable_world, whereabouts, self.shown);
         let before = self.parts.published.view.swap(view);
-        let shelved = std::mem::take(&mut self.shelved);
         if before.world().purges.len() != self.durable_world.purges.len() || !shelved.is_empty() {
             // Nobody else may hold the units that were purged, or the texts that are in the log now: letting go of a hundred
             // thousand takes its time.

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Stage {
     pub(super) hub: Arc<Hub>,
     log: MemoryLog,
-    faults: Faults,
+    pub(super) faults: Faults,
 }
 
 impl Stage {
@@ -149,7 +149,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("a text, not {value}"))
 }
 
-fn with_relations(content: &str, relations: Value) -> Value {
+pub(super) fn with_relations(content: &str, relations: Value) -> Value {
     json!({
         "type": "finding", "content": content, "intent": { "purpose": "to test" },
         "confidence": { "score": 0.5, "reason": "made up" }, "relations": relations,
