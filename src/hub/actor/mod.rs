@@ -60,8 +60,12 @@ pub(super) enum Call {
     /// Embeddings were made at last that these units may have waited for.
     Enriched(Vec<UnitId>),
     /// Units were compared behind: what was found, and up to which unit none is left. Answers with the epoch of the
-    /// last entry and how many conflicts were made, or nothing where nothing can be kept.
-    Detected { findings: Vec<Finding>, through: Option<UnitId>, to: oneshot::Sender<Option<(u64, usize)>> },
+    /// last entry and how many conflicts were made, or with why nothing can be kept.
+    Detected {
+        findings: Vec<Finding>,
+        through: Option<UnitId>,
+        to: oneshot::Sender<Result<(u64, usize), Refusal>>,
+    },
     /// A check or a scan ends: so many units looked at, so many conflicts made on the way, and these found last.
     Examined {
         read: Box<Read>,
@@ -254,7 +258,7 @@ impl Actor {
                 }
             }
             Call::Detected { findings, through, to } => {
-                let made = self.enter_findings(&findings, through).ok();
+                let made = self.enter_findings(&findings, through);
                 let _ = to.send(made.map(|made| (self.state.world.last_epoch, made)));
             }
             Call::Examined { read, findings, scanned, made, to, begun } => {

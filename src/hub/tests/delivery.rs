@@ -101,7 +101,7 @@ impl Line<'_> {
         }
     }
 
-    async fn call(&mut self, agent: &str, operation: &str, payload: Value) -> Answer {
+    pub(super) async fn call(&mut self, agent: &str, operation: &str, payload: Value) -> Answer {
         let pending = self.submit(agent, operation, &payload).await;
         let answer = timeout(PATIENCE, pending).await.expect("every message is answered");
         self.written(agent, operation, &payload, &answer);

@@ -5,6 +5,7 @@
 
 mod compacting;
 mod delivery;
+mod detecting;
 mod follower;
 mod outbox;
 mod shelved;
