@@ -5,13 +5,14 @@ mod support;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use akashik_hub::config::{Config, SummarySettings};
 use akashik_hub::hub::Hub;
-use akashik_hub::protocol::Envelope;
+use akashik_hub::protocol::ErrorCode;
 use serde_json::{Value, json};
 use support::outside::{self, Wire};
-use support::{ask, soon};
+use support::{ask, outcome, soon};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -333,6 +334,109 @@ async fn what_changes_while_it_is_written_is_written_anew_and_nothing_else_is() 
     soon("the end", hub.stop()).await;
     let refusal = soon("an answer", cut_short).await.unwrap().expect_err("it was not done");
     assert!(refusal.suggested_action.contains("under the same id"), "{refusal:?}");
+}
+
+/// Four requests are under way; what the others are about is taken back, superseded, archived and purged meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_gone_before_its_turn_is_never_sent() {
+    let fake = Fake::start(Mood::Well).await;
+    fake.gate.forget_permits(Semaphore::MAX_PERMITS);
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(&home, settings(&fake.url))).await.unwrap();
+    join(&hub).await;
+    // A type for each task, so that a COMPACT can name one.
+    let types = [
+        "finding",
+        "decision",
+        "question",
+        "observation",
+        "assumption",
+        "intention",
+        "constraint",
+        "correction",
+    ];
+    let mut units = Vec::new();
+    for kind in types {
+        let gone = record(&hub, kind, &format!("Secret of {kind}."), json!({ "type": kind })).await;
+        record(&hub, kind, &format!("Something else of {kind}."), json!({ "type": "human_directive" })).await;
+        units.push((kind, gone));
+    }
+    let compacting = {
+        let hub = Arc::clone(&hub);
+        tokio::spawn(async move { summarize(&hub, "compact").await })
+    };
+    support::eventually("four requests", || fake.asked() == 4).await;
+    let sent = fake.said();
+    let unsent = |kind: &str| !sent.contains(&format!("Secret of {kind}."));
+    let left: Vec<_> = units.into_iter().filter(|(kind, _)| unsent(kind)).collect();
+    let [(_, retracted), (_, superseded), (archived, _), (purged, _)] = &left[..] else {
+        panic!("four are left")
+    };
+    let wrong = json!({ "memory_unit_id": retracted, "reason": "It is not." });
+    ask(&hub, "ann", "retract", "RETRACT", wrong).await;
+    let relations = json!({ "relations": [{ "type": "supersedes", "target_id": superseded }] });
+    record(&hub, "new", "What is known now.", relations).await;
+    for (strategy, kind) in [("archive", archived), ("purge", purged)] {
+        let payload = json!({ "strategy": strategy, "filter": { "types": [kind] } });
+        assert_eq!(ask(&hub, "ann", strategy, "COMPACT", payload).await["units_affected"], 1);
+    }
+    fake.gate.add_permits(100);
+    let done = soon("the answer", compacting).await.unwrap();
+    assert!(done.get("warning").is_none(), "{done}");
+    // What is left of them is planned, and written, anew, together with what came in between.
+    assert_eq!(done["units_affected"], 15, "{done}");
+    let said = fake.said();
+    for (kind, _) in &left {
+        assert!(said.contains(&format!("Something else of {kind}.")), "{kind}: {said:?}");
+        assert!(!said.contains(&format!("Secret of {kind}.")), "{kind} was gone: {said:?}");
+    }
+    hub.stop().await;
+}
+
+/// One COMPACT at a time is written, in one span of time over all of its plans.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_compact_is_told_when_to_come_again_and_others_go_on() {
+    let fake = Fake::start(Mood::Well).await;
+    fake.gate.forget_permits(Semaphore::MAX_PERMITS);
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(&home, settings(&fake.url))).await.unwrap();
+    join(&hub).await;
+    let [leaks, _] = two(&hub, "a").await;
+    record(&hub, "b", "May it be painted?", json!({ "type": "question" })).await;
+    let compacting = {
+        let hub = Arc::clone(&hub);
+        let payload = json!({ "strategy": "summarize", "filter": { "types": ["finding"] } });
+        tokio::spawn(async move { ask(&hub, "ann", "first", "COMPACT", payload).await })
+    };
+    support::eventually("the request", || fake.asked() == 1).await;
+    let second = || outcome(&hub, "ann", "second", "COMPACT", json!({ "strategy": "summarize" }));
+    let left = async || {
+        let refusal = second().await.expect_err("one at a time");
+        assert_eq!(refusal.code, ErrorCode::Overloaded);
+        refusal.details["retry_after_ms"].as_u64().unwrap()
+    };
+    // So that a span of its own for each plan would be seen to be longer.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = left().await;
+    // Nothing that needs no model is held up, or refused.
+    let none = json!({ "strategy": "summarize", "filter": { "types": ["decision"] } });
+    assert_eq!(ask(&hub, "ann", "none", "COMPACT", none).await["units_affected"], 0);
+    let archive = json!({ "strategy": "archive", "filter": { "status": ["superseded"] } });
+    assert_eq!(ask(&hub, "ann", "archive", "COMPACT", archive).await["units_affected"], 0);
+    // It is planned anew, and holds on to its turn.
+    let taken_back = json!({ "memory_unit_id": leaks, "reason": "It does not." });
+    ask(&hub, "ann", "retract", "RETRACT", taken_back).await;
+    fake.gate.add_permits(1);
+    support::eventually("the second request", || fake.asked() == 2).await;
+    let after = left().await;
+    assert!(after <= before, "{after} ms are left of {before}");
+    fake.gate.add_permits(100);
+    let done = soon("the answer", compacting).await.unwrap();
+    assert_eq!((&done["units_affected"], done.get("warning")), (&json!(2), None));
+    // The same message, once its turn has come.
+    let again: Value = serde_json::from_str(second().await.expect("it is done").get()).unwrap();
+    assert_eq!((&again["units_affected"], fake.asked()), (&json!(1), 3));
+    hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,6 +151,42 @@ pub struct Notices {
     pub places: u32,
 }
 
+/// How many places the notices of an entry take but for those of archived units: what [`Notices::places`] says, told
+/// without looking at the world, or at texts that are in the log alone.
+pub fn places(entry: &Entry) -> u32 {
+    let of_event = |event: &Event| match event {
+        Event::Registered { resumed: false, .. }
+        | Event::Deregistered { .. }
+        | Event::Failed { .. }
+        | Event::Retracted { .. }
+        | Event::Escalated { .. } => 1,
+        Event::Recorded { unit, supersedes } | Event::Committed { unit, supersedes }
+            if unit.mode == Mode::Committed =>
+        {
+            1 + supersedes.len()
+        }
+        Event::ConflictCreated { contested, .. } => 1 + contested.len(),
+        Event::Merged { superseded, .. } => 1 + superseded.len(),
+        _ => 0,
+    };
+    entry.events.iter().map(|event| of_event(event) as u32).sum()
+}
+
+/// The authors whose conflicts an entry resolved.
+pub fn resolved_of<'a>(world: &'a World, entry: &'a Entry) -> impl Iterator<Item = Arc<str>> + 'a {
+    let conflicts = entry.events.iter().filter_map(|event| match event {
+        Event::Merged { conflict_id, .. } => world.find_conflict(*conflict_id),
+        _ => None,
+    });
+    conflicts.flat_map(|no| authors(world, &world.conflicts[no as usize])).flatten()
+}
+
+/// Who wrote the units of a conflict, also of one that is purged: its author is told of what was decided about it.
+fn authors(world: &World, conflict: &Conflict) -> [Option<Arc<str>>; 2] {
+    let author = |id| world.find_ever(id).map(|no| Arc::clone(&world.agent(world.slot(no).author).agent.id));
+    [conflict.unit_a, conflict.unit_b].map(author)
+}
+
 /// How many units an entry archived: so many places come behind those of [`notices`].
 pub fn archived_places(entry: &Entry) -> u32 {
     entry.events.iter().filter(|event| matches!(event, Event::Archived { .. })).map(Event::width).sum()
@@ -328,7 +364,7 @@ impl Teller<'_> {
             self.told.push((rank, None));
             return;
         };
-        let Some(unit) = slot.whole() else {
+        let Some(unit) = slot.whole().or_else(|| self.entry.unit(id)) else {
             self.wanting.push(no);
             return;
         };
@@ -360,11 +396,7 @@ impl Teller<'_> {
     }
 
     fn conflict(&mut self, rank: Rank, event: EventName, conflict: &Conflict, summary: String) {
-        // Also of a unit that is purged: its author is told of what was decided about it.
-        let world = self.world;
-        let author =
-            |id| world.find_ever(id).map(|no| Arc::clone(&world.agent(world.slot(no).author).agent.id));
-        let authors = [conflict.unit_a, conflict.unit_b].map(author);
+        let authors = authors(self.world, conflict);
         self.push(rank, event, Subject::Conflict { id: conflict.id, authors }, summary);
     }
 }

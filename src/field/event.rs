@@ -192,6 +192,18 @@ impl Entry {
         recorded.filter(|_| self.events.iter().any(made))
     }
 
+    /// A committed unit as this entry holds it, if it is one that this entry recorded or committed.
+    pub fn unit(&self, id: UnitId) -> Option<&Arc<Unit>> {
+        self.events.iter().find_map(|event| match event {
+            Event::Recorded { unit, .. } | Event::Committed { unit, .. }
+                if unit.id == id && unit.mode == Mode::Committed =>
+            {
+                Some(unit)
+            }
+            _ => None,
+        })
+    }
+
     /// Reads an entry from the log.
     ///
     /// # Errors

@@ -38,7 +38,8 @@ mod visibility;
 
 pub use apply::apply;
 pub use audience::{
-    Concern, Listener, Notice, Notices, Subject, Turn, announced, archived, archived_places, notices,
+    Concern, Listener, Notice, Notices, Subject, Turn, announced, archived, archived_places, notices, places,
+    resolved_of,
 };
 pub use census::UnitFilter;
 pub use command::{Command, Embedded, Message, message_key};

@@ -19,7 +19,7 @@ use super::profiles::Profiles;
 use super::reads::Reads;
 use super::told::Committed;
 use super::view::View;
-use crate::field::{Entry, Subject, World};
+use crate::field::{Entry, World, resolved_of};
 use crate::limits;
 use crate::log::LogError;
 use crate::protocol::{Cursor, EventName, EventSet};
@@ -176,7 +176,7 @@ impl Feed {
             let on_its_way = self.published.view.load().world().last_epoch == clock && self.head() < clock;
             return Cursor::new(clock, if on_its_way { u32::MAX } else { 0 });
         };
-        Cursor::new(last.epoch(), last.last_index(|| self.view()))
+        Cursor::new(last.epoch(), last.last_index())
     }
 
     /// Adds operations that have become durable and whose replies are on their way. `head` is the log's last epoch;
@@ -362,14 +362,8 @@ impl Feed {
         if !operation.announced.contains(EventName::ConflictResolved) {
             return;
         }
-        for told in operation.told(0, || self.view()).iter() {
-            if let (EventName::ConflictResolved, Subject::Conflict { authors, .. }) =
-                (told.notice.event, &told.notice.subject)
-            {
-                for author in authors.iter().flatten() {
-                    self.bells.ring_agent(author, after, true);
-                }
-            }
+        for author in resolved_of(&self.world(), entry) {
+            self.bells.ring_agent(&author, after, true);
         }
     }
 }

@@ -27,6 +27,7 @@ use super::feed::{Bounds, Feed};
 use super::index::SharedIndex;
 use super::metrics::Metrics;
 use super::past::Past;
+use super::plans::SummaryDesk;
 use super::reads::Reads;
 use super::restore::restore;
 use super::scribe::Scribe;
@@ -205,8 +206,9 @@ impl Field {
             .map(|budget| DetectionDoor::new(Arc::clone(&detector), comparers, writes.clone(), budget));
         let for_detection = (Arc::clone(&detector), Arc::clone(&scanner));
         let policy = Arc::clone(&frame.policy);
-        let reads =
-            Arc::new(Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, scribe));
+        let desk = scribe.map(|scribe| SummaryDesk::new(scribe, Arc::clone(&published)));
+        let reads = Reads::new(pool, policy, readers, past, calls.downgrade(), for_detection, desk);
+        let reads = Arc::new(reads);
         let told = (Arc::clone(&published), calls.downgrade());
         let behind = Behind::new(&frame.name, detector, &scanner, told, writes.clone(), detection.is_some());
         let for_detector = thread::Builder::new()

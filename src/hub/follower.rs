@@ -13,6 +13,7 @@ use super::profiles::Known;
 use super::push::{Labels, Push};
 use super::told::{Committed, Told};
 use crate::field::{Event, Listener, Turn};
+use crate::log::LogError;
 use crate::protocol::{Cursor, EventName, EventSet};
 
 /// Operations that are taken at a time.
@@ -82,6 +83,8 @@ pub(super) enum Step {
     Wait(Option<Instant>),
     /// What stands in the log after this epoch; where it goes on, the last page ended exactly there.
     Fetch { after: u64, goes_on: bool },
+    /// The log could not be read for texts that come next: whoever drives this says when it is tried again.
+    Unread(LogError),
     /// More, once others had their turn.
     Again,
     /// Nothing before something else: the reply to an operation of the reader's own connection, or another follower.
@@ -261,16 +264,25 @@ impl Follower {
         // Whoever has come far into it need not look at what was before.
         let begins = || {
             let within = place.epoch == operation.epoch();
-            if within { operation.page_after(place.index, || feed.view()) } else { 0 }
+            if within { operation.page_after(place.index) } else { 0 }
         };
         let number = *taken.page.get_or_insert_with(begins);
-        let Some(page) = operation.page(number, purges, || feed.view()) else {
-            let last = operation.last_index(|| feed.view());
-            taken.next_operation();
-            self.passed = operation.epoch();
-            self.pass(Cursor::new(operation.epoch(), last));
-            return None;
+        if let Some(then) = self.reads_again.filter(|then| *then > now) {
+            let due = self.debounce.as_ref().and_then(Debounce::next);
+            return Some(Step::Wait(due.into_iter().chain([then]).min()));
+        }
+        let page = match operation.page(number, purges, || feed.view()) {
+            Ok(Some(page)) => page,
+            Ok(None) => {
+                taken.next_operation();
+                self.passed = operation.epoch();
+                self.pass(Cursor::new(operation.epoch(), operation.last_index()));
+                return None;
+            }
+            // Nothing of it is passed: it is made again.
+            Err(error) => return Some(Step::Unread(error)),
         };
+        self.reads_again = None;
         if std::mem::replace(&mut taken.purges, purges) != purges {
             // Some of the page may be told no more: what comes next is what comes after the place.
             taken.notice = page.partition_point(|one| one.notice.cursor <= place);

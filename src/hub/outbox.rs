@@ -189,12 +189,19 @@ impl Outbox {
         match page {
             Ok(page) => self.followers[at].give_page(page),
             Err(error) => {
-                tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
-                self.followers[at].read_again_at((Instant::now() + LOG_PAUSE).into_std());
+                self.read_again(at, &error);
                 return false;
             }
         }
         true
+    }
+
+    /// Lets a follower try a log again that could not be read for it; tells when.
+    fn read_again(&mut self, at: usize, error: &LogError) -> Instant {
+        tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
+        let then = Instant::now() + LOG_PAUSE;
+        self.followers[at].read_again_at(then.into_std());
+        then
     }
 
     /// Lets each follower have its turn until one has something.
@@ -221,6 +228,10 @@ impl Outbox {
                         more = true;
                     }
                 },
+                Step::Unread(error) => {
+                    let then = self.read_again(at, &error);
+                    until = Some(until.map_or(then, |until| until.min(then)));
+                }
                 Step::Again => more = true,
                 Step::Wait(due) => until = until.into_iter().chain(due.map(Instant::from_std)).min(),
                 Step::Hold => held = held || is_direct_id(self.followers[at].listener()),

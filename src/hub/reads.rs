@@ -18,8 +18,7 @@ use super::detection::{Detector, Scan, Scanner};
 use super::index::SharedIndex;
 use super::notes::Notes;
 use super::past::{Closed, Past};
-use super::plans::preview;
-use super::scribe::Scribe;
+use super::plans::{SummaryDesk, preview};
 use super::shelf;
 use super::waiting::{Computation, Fetching, Then};
 use crate::field::{
@@ -55,7 +54,7 @@ pub(super) struct Reads {
     /// For scans.
     scanner: Arc<Scanner>,
     /// For syntheses, where a language model outside writes them.
-    scribe: Option<Arc<Scribe>>,
+    desk: Option<Arc<SummaryDesk>>,
 }
 
 /// What is asked without being an operation: nothing is stamped, noted or remembered.
@@ -99,7 +98,7 @@ impl Reads {
         past: Past,
         actor: WeakSender<Call>,
         (detector, scanner): (Arc<Detector>, Arc<Scanner>),
-        scribe: Option<Arc<Scribe>>,
+        desk: Option<SummaryDesk>,
     ) -> Self {
         Self {
             pool,
@@ -113,7 +112,7 @@ impl Reads {
             notes: Notes::default(),
             detector,
             scanner,
-            scribe,
+            desk: desk.map(Arc::new),
         }
     }
 
@@ -396,7 +395,7 @@ impl Reads {
         if let Err(error) = read {
             let _ = to.send(Answer { epoch: shows, outcome: Err(unreadable(&error)) });
         } else if let Some(actor) = self.actor() {
-            let _ = actor.blocking_send(Call::Planned { message, connection, to });
+            let _ = actor.blocking_send(Call::Planned { message, connection, to, errand: None });
         }
     }
 
@@ -418,8 +417,14 @@ impl Reads {
     }
 
     /// The language model outside that writes syntheses.
-    pub(super) fn scribe(&self) -> Option<&Arc<Scribe>> {
-        self.scribe.as_ref()
+    pub(super) fn desk(&self) -> Option<&Arc<SummaryDesk>> {
+        self.desk.as_ref()
+    }
+
+    /// How many reads are open.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Notes that wait for the actor.

@@ -2,12 +2,13 @@
 //! `/v1/chat/completions`.
 //!
 //! It is asked off the actor, before the COMPACT is decided, for one paragraph for each group of units, a few at a
-//! time, within bounds of bytes and time for each and for all of them. What it answers is believed only if it is a text
+//! time, within bounds of bytes and time for each and for all of them ([`Errand`]). What it is given is gathered when its
+//! turn comes, from the newest state: what is gone by then is never sent. What it answers is believed only if it is a text
 //! that was finished and is no longer than a synthesis may be. Where it is not, the synthesis keeps the text that is
 //! made of the originals' own sentences, and the answer to the COMPACT says so.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -15,11 +16,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use super::outside::{Outside, Place};
 use crate::config::SummarySettings;
-use crate::field::{Plan, World};
 use crate::limits::{
     SUMMARY_ANSWER_MAX_BYTES, SUMMARY_ASKED_ALL_MAX_BYTES, SUMMARY_ASKED_MAX_BYTES, SUMMARY_FAILURES_MAX,
     SUMMARY_REQUESTS_MAX, SYNTHESIS_CHARS_MAX,
@@ -39,7 +39,7 @@ const THOUGHT: (&str, &str) = ("<think>", "</think>");
 pub(super) struct Scribe {
     outside: Outside,
     model: String,
-    /// How long all syntheses of one plan may take.
+    /// How long all syntheses of one COMPACT may take.
     total: Duration,
     /// Where it is waited for.
     runtime: Handle,
@@ -47,16 +47,28 @@ pub(super) struct Scribe {
     under_way: Semaphore,
 }
 
-/// A synthesis that is to be written: its place in the plan, and the notes as they are sent.
-pub(super) struct Wanted {
-    at: usize,
-    notes: String,
+/// What one COMPACT may ask of a model: its time and its bytes are those of all its plans together.
+#[derive(Debug, Default)]
+pub(super) struct Errand {
+    /// When all is to be written; known once the model is first asked.
+    until: OnceLock<Instant>,
+    /// What was sent.
+    bytes: AtomicUsize,
 }
 
-/// What came of it: texts by their places, and why others have none, the first reason.
+impl Errand {
+    /// How much of its time is left, where that is running.
+    pub fn left(&self) -> Option<Duration> {
+        self.until.get().map(|until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// What came of it: texts by their places, those that were passed over since what they quote was gone, and why others have no
+/// text, the first reason.
 #[derive(Default)]
 pub(super) struct Written {
     pub texts: Vec<(usize, String)>,
+    pub passed_over: Vec<usize>,
     pub failed: Option<String>,
 }
 
@@ -87,20 +99,33 @@ impl Scribe {
         &self.model
     }
 
+    /// How long all syntheses of one COMPACT may take.
+    pub fn total(&self) -> Duration {
+        self.total
+    }
+
     /// Does what waits for it, on no thread.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(work);
     }
 
-    /// Asks for each of these, until the time for all of them is over or the model has failed too often in a row.
-    pub async fn write(&self, wanted: Vec<Wanted>) -> Written {
-        let (until, failures) = (Instant::now() + self.total, AtomicUsize::new(0));
-        let asked = stream::iter(wanted).map(|wanted| self.write_one(wanted, until, &failures));
+    /// Asks for each of these places of a plan, until the time of the errand is over or the model has failed too often in a
+    /// row. `notes` tells what is to be sent for one, nothing where that is gone; it is asked right before each request.
+    pub async fn write(
+        &self,
+        wanted: Vec<usize>,
+        errand: &Errand,
+        notes: impl Fn(usize) -> Option<String>,
+    ) -> Written {
+        errand.until.get_or_init(|| Instant::now() + self.total);
+        let (failures, notes) = (AtomicUsize::new(0), &notes);
+        let asked = stream::iter(wanted).map(|at| self.write_one(at, errand, &failures, notes));
         let mut answers = asked.buffer_unordered(SUMMARY_REQUESTS_MAX);
         let mut written = Written::default();
         while let Some((at, answer)) = answers.next().await {
             match answer {
-                Ok(text) => written.texts.push((at, text)),
+                Ok(Some(text)) => written.texts.push((at, text)),
+                Ok(None) => written.passed_over.push(at),
                 Err(why) => written.failed = written.failed.or(Some(why)),
             }
         }
@@ -109,15 +134,24 @@ impl Scribe {
 
     async fn write_one(
         &self,
-        Wanted { at, notes }: Wanted,
-        until: Instant,
+        at: usize,
+        errand: &Errand,
         failures: &AtomicUsize,
-    ) -> (usize, Result<String, String>) {
+        notes: impl Fn(usize) -> Option<String>,
+    ) -> (usize, Result<Option<String>, String>) {
         let asked = async {
             // It is closed never, so there is always a permit to come.
             let _permit = self.under_way.acquire().await;
             if failures.load(Ordering::Relaxed) >= SUMMARY_FAILURES_MAX {
                 return Err(format!("{} failed {SUMMARY_FAILURES_MAX} times in a row", self.outside.what()));
+            }
+            let Some(notes) = notes(at) else { return Ok(None) };
+            if errand.bytes.fetch_add(notes.len(), Ordering::Relaxed) + notes.len()
+                > SUMMARY_ASKED_ALL_MAX_BYTES
+            {
+                return Err(format!(
+                    "the originals have more than the {SUMMARY_ASKED_ALL_MAX_BYTES} bytes that one COMPACT sends out"
+                ));
             }
             let body = json!({
                 "model": self.model,
@@ -130,38 +164,27 @@ impl Scribe {
             let answer = self.outside.ask(body.to_string()).await?;
             let text = paragraph(&answer).and_then(|text| match self.outside.gives_away(&text) {
                 true => Err("repeats the key that it was asked with".to_owned()),
-                false => Ok(text),
+                false => Ok(Some(text)),
             });
             text.map_err(|wrong| format!("{}'s answer {wrong}", self.outside.what()))
         };
-        let answer = timeout_at(until, asked).await.unwrap_or_else(|_| {
-            Err(format!("{} did not write all of them within {:?}", self.outside.what(), self.total))
-        });
+        let too_late =
+            || Err(format!("{} did not write all of them within {:?}", self.outside.what(), self.total));
+        let answer = match errand.left() {
+            Some(left) if !left.is_zero() => timeout(left, asked).await.unwrap_or_else(|_| too_late()),
+            _ => too_late(),
+        };
         match &answer {
-            Ok(_) => failures.store(0, Ordering::Relaxed),
+            Ok(Some(_)) => failures.store(0, Ordering::Relaxed),
+            Ok(None) => {}
             Err(_) => drop(failures.fetch_add(1, Ordering::Relaxed)),
         }
         (at, answer)
     }
 }
 
-/// What a plan wants written: of each synthesis that quotes anything, the units that it quotes, and of them nothing but
-/// who says what. What exceeds the bounds stays here; whether any synthesis is left out for that.
-pub(super) fn wanted(plan: &Plan, world: &World) -> (Vec<Wanted>, bool) {
-    let (mut wanted, mut bytes) = (Vec::new(), 0);
-    for at in plan.unwritten() {
-        let notes = notes(&plan.quotes(world, at));
-        bytes += notes.len();
-        if bytes > SUMMARY_ASKED_ALL_MAX_BYTES {
-            return (wanted, true);
-        }
-        wanted.push(Wanted { at, notes });
-    }
-    (wanted, false)
-}
-
-/// Notes as a JSON list, each with its share of the room.
-fn notes(quotes: &[(&str, &str)]) -> String {
+/// Notes as a JSON list, each with its share of the room: who says what.
+pub(super) fn notes(quotes: &[(&str, &str)]) -> String {
     let share = SUMMARY_ASKED_MAX_BYTES / quotes.len().max(1);
     let short = |says: &str| match says.len() > share {
         true => format!("{}…", &says[..says.floor_char_boundary(share)]),
@@ -248,6 +271,25 @@ mod tests {
             let why = paragraph(body.as_bytes()).unwrap_err();
             assert!(why.contains(wrong), "{body}: {why}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_gone_is_no_failure_and_what_is_too_much_is_not_sent() {
+        let settings = SummarySettings {
+            url: "http://127.0.0.1:9".to_owned(),
+            model: "m".to_owned(),
+            key: None,
+            ca_file: None,
+            timeout_ms: 60_000,
+            total_ms: 60_000,
+        };
+        let (scribe, errand) = (Scribe::new(&settings).unwrap(), Errand::default());
+        let written = scribe.write((0..10).collect(), &errand, |_| None).await;
+        assert_eq!((written.passed_over.len(), written.failed), (10, None));
+        // What the COMPACT's earlier plans have sent counts.
+        errand.bytes.store(SUMMARY_ASKED_ALL_MAX_BYTES - 1, Ordering::Relaxed);
+        let why = scribe.write(vec![0], &errand, |_| Some("[]".to_owned())).await.failed.unwrap();
+        assert!(why.contains("bytes that one COMPACT sends out"), "{why}");
     }
 
     #[test]

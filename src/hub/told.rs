@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::view::View;
 use crate::field::{
-    Entry, Notice, Subject, announced, archived, archived_places, document_of, kind, notices,
+    Entry, Notice, Subject, announced, archived, archived_places, document_of, kind, notices, places,
 };
 use crate::limits::{NOTICE_PAGE_PLACES, NOTICE_PAGES_MAX};
 use crate::log::LogError;
@@ -26,6 +26,8 @@ pub(super) struct Committed {
     /// The names of its notices: most followers pass most operations by.
     pub announced: EventSet,
     first: ArcSwapOption<First>,
+    /// How many places its notices take but for those of archived units: one whose subject is purged stays empty.
+    places: u32,
     /// How many units it archived.
     archived: u32,
     /// Pages of their notices, the one used last at the end, and how many purges they know of.
@@ -40,63 +42,51 @@ struct First {
     told: Page,
     /// Of how many purges they know: nothing is told any more of what is purged since.
     purges: usize,
-    /// How many places they take: one whose subject is purged stays empty.
-    places: u32,
 }
 
 impl Committed {
     pub fn new(entry: Arc<Entry>, origin: Option<u64>) -> Self {
-        let (announced, archived) = (announced(&entry), archived_places(&entry));
-        Self { entry, origin, announced, first: ArcSwapOption::empty(), archived, pages: Mutex::default() }
+        let (announced, places, archived) = (announced(&entry), places(&entry), archived_places(&entry));
+        let first = ArcSwapOption::empty();
+        Self { entry, origin, announced, first, places, archived, pages: Mutex::default() }
     }
 
     pub fn epoch(&self) -> u64 {
         self.entry.epoch
     }
 
-    /// Made once, and anew after `purges` more than it knows of. Its places are always the same.
-    fn first(&self, purges: usize, view: impl FnOnce() -> Arc<View>) -> Arc<First> {
+    /// Its notices but for those of archived units; `view` is of any state that has applied it and knows of so many purges.
+    /// Made once, and anew after `purges` more than they know of. Their places are always the same.
+    fn told(&self, purges: usize, view: impl FnOnce() -> Arc<View>) -> Result<Page, LogError> {
         if let Some(first) = self.first.load_full().filter(|first| first.purges >= purges) {
-            return first;
+            return Ok(Arc::clone(&first.told));
         }
         let view = view();
         let purges = view.world().purges.len();
-        match view.ask(|world| notices(world, &self.entry)) {
-            Ok(made) => {
-                let told = made.told.into_iter().map(Told::new).collect();
-                let first = Arc::new(First { told, purges, places: made.places });
-                self.first.store(Some(Arc::clone(&first)));
-                first
-            }
-            Err(error) => {
-                self.untold(&error);
-                Arc::new(First { told: Arc::new([]), purges, places: 0 })
-            }
-        }
-    }
-
-    /// Nobody is told of what the log does not give; who asks again later may be.
-    fn untold(&self, error: &LogError) {
-        tracing::error!(%error, epoch = self.epoch(), "notices of archived units cannot be read");
-    }
-
-    /// Its notices but for those of archived units; `view` is of any state that has applied it and knows of so many purges.
-    pub fn told(&self, purges: usize, view: impl FnOnce() -> Arc<View>) -> Page {
-        Arc::clone(&self.first(purges, view).told)
+        let made = view.ask(|world| notices(world, &self.entry))?;
+        let told: Page = made.told.into_iter().map(Told::new).collect();
+        self.first.store(Some(Arc::new(First { told: Arc::clone(&told), purges })));
+        Ok(told)
     }
 
     /// The index of the last place that its notices take; 0 where there is none.
-    pub fn last_index(&self, view: impl FnOnce() -> Arc<View>) -> u32 {
-        (self.first(0, view).places + self.archived).saturating_sub(1)
+    pub fn last_index(&self) -> u32 {
+        (self.places + self.archived).saturating_sub(1)
     }
 
     /// The notices by pages, of which none need be empty: `None` behind the last.
-    pub fn page(&self, number: usize, purges: usize, view: impl Fn() -> Arc<View>) -> Option<Page> {
-        let Some(behind) = number.checked_sub(1) else { return Some(self.told(purges, view)) };
-        let start = u32::try_from(behind).ok()?.checked_mul(NOTICE_PAGE_PLACES)?;
-        if start >= self.archived {
-            return None;
-        }
+    ///
+    /// # Errors
+    /// Texts of archived units are among them, and the log cannot be read. Whoever asks again later may be told.
+    pub fn page(
+        &self,
+        number: usize,
+        purges: usize,
+        view: impl Fn() -> Arc<View>,
+    ) -> Result<Option<Page>, LogError> {
+        let Some(behind) = number.checked_sub(1) else { return self.told(purges, view).map(Some) };
+        let start = u32::try_from(behind).ok().and_then(|behind| behind.checked_mul(NOTICE_PAGE_PLACES));
+        let Some(start) = start.filter(|start| *start < self.archived) else { return Ok(None) };
         let view = view();
         let world = view.world();
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,32 +97,26 @@ impl Committed {
             pages.clear();
         }
         let known = pages.iter().position(|(known, _)| *known == number).and_then(|at| pages.remove(at));
-        let make = || {
-            let places = self.first(0, || Arc::clone(&view)).places;
-            let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
-            let made = view.ask(|world| archived(world, &self.entry, places, some.clone()))?;
-            Ok(made.into_iter().map(Told::new).collect())
-        };
-        let page: Page = match known.map_or_else(make, |(_, page)| Ok(page)) {
-            Ok(page) => page,
-            Err(error) => {
-                self.untold(&error);
-                return Some(Arc::new([]));
+        let page = match known {
+            Some((_, page)) => page,
+            None => {
+                let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
+                let made = view.ask(|world| archived(world, &self.entry, self.places, some.clone()))?;
+                made.into_iter().map(Told::new).collect()
             }
         };
         pages.push_back((number, Arc::clone(&page)));
         if pages.len() > NOTICE_PAGES_MAX {
             pages.pop_front();
         }
-        Some(page)
+        Ok(Some(page))
     }
 
     /// The page that has what comes after a place of this operation.
-    pub fn page_after(&self, index: u32, view: impl FnOnce() -> Arc<View>) -> usize {
-        let places = self.first(0, view).places;
+    pub fn page_after(&self, index: u32) -> usize {
         index
             .saturating_add(1)
-            .checked_sub(places)
+            .checked_sub(self.places)
             .map_or(0, |behind| 1 + (behind / NOTICE_PAGE_PLACES) as usize)
     }
 }

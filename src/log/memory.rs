@@ -230,6 +230,12 @@ impl Faults {
         self.shared.wait(state, deadline, |state| state.waiting > 0).1
     }
 
+    /// Lets the first append that hangs, or is to hang, go on; those behind it hang as they were told.
+    pub fn resume_first(&self) {
+        self.shared.state().hanging.pop_first();
+        self.shared.changed.notify_all();
+    }
+
     /// Lets all hanging appends go on, and no later one hang.
     pub fn resume(&self) {
         self.shared.state().hanging.clear();

@@ -16,9 +16,10 @@ use std::time::Duration;
 use akashik_hub::config::Config;
 use akashik_hub::hub::Hub;
 use akashik_hub::log::MemoryLog;
-use akashik_hub::protocol::Envelope;
+use akashik_hub::protocol::{Envelope, Refusal};
 use akashik_hub::transport;
 use futures::{SinkExt, StreamExt};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,11 +55,23 @@ pub async fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
 
 /// Asks a hub of this process without a door in between; the payload of its answer.
 pub async fn ask(hub: &Hub, agent: &str, id: &str, operation: &str, payload: Value) -> Value {
+    let answer = outcome(hub, agent, id, operation, payload).await.expect("no refusal");
+    serde_json::from_str(answer.get()).unwrap()
+}
+
+/// The same where it may be refused.
+pub async fn outcome(
+    hub: &Hub,
+    agent: &str,
+    id: &str,
+    operation: &str,
+    payload: Value,
+) -> Result<Box<RawValue>, Refusal> {
     let text = envelope(id, operation, agent, payload).to_string();
     let field = hub.field(None).unwrap();
     let message = field.read(&Envelope::parse(&text).unwrap());
     let answer = soon("an answer", async { field.submit(message, None).await.await }).await;
-    serde_json::from_str(answer.outcome.expect("no refusal").get()).unwrap()
+    answer.outcome.map(|reply| (*reply).to_owned())
 }
 
 /// A hub that serves on a free port of the loopback address.

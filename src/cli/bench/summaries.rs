@@ -14,13 +14,15 @@ use serde_json::{Value, json};
 use super::super::ask::DEFAULT_URL;
 use super::super::exit::Failure;
 use super::super::screen;
+use super::lines;
 use super::tally::rounded;
-use super::{lines, run_name};
 use crate::client::http::HttpClient;
 use crate::protocol::Operation;
 
 /// How long one exchange may take; a language model outside may be asked.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// Who asks; wrote nothing.
+const ASKER: &str = "bench-asker";
 /// Units that a question is answered with.
 const TAKEN: usize = 10;
 /// Words shorter than this carry little, unless there is a digit in them.
@@ -107,7 +109,7 @@ impl Summaries {
             return Err(Failure::usage("no question is answered by these units"));
         }
         let address = self.url.parse().map_err(Failure::usage)?;
-        let hub = Asking { client: HttpClient { address, token: None, patience: PATIENCE }, run: run_name() };
+        let hub = Asking { client: HttpClient { address, token: None, patience: PATIENCE } };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let report = runtime.block_on(self.measure(&hub, &units, &questions))?;
         screen::show(self.json, &report, screen::figures)
@@ -122,7 +124,7 @@ impl Summaries {
         let ids = hub.record(units).await?;
         let before = hub.ask_all(questions).await?;
         let payload = json!({ "strategy": "summarize", "filter": {}, "reason": "to measure summaries" });
-        let compacted = hub.operate(Operation::Compact, &hub.asker(), None, payload).await?;
+        let compacted = hub.operate(Operation::Compact, ASKER, None, payload).await?;
         let summaries = hub.summaries().await?;
         let after = hub.ask_all(questions).await?;
 
@@ -201,17 +203,12 @@ fn words(text: &str) -> HashSet<String> {
     words.map(str::to_lowercase).collect()
 }
 
-/// A hub, and who asks it.
+/// A hub.
 struct Asking {
     client: HttpClient,
-    run: String,
 }
 
 impl Asking {
-    fn asker(&self) -> String {
-        format!("bench-{}-asker", self.run)
-    }
-
     async fn operate(
         &self,
         operation: Operation,
@@ -226,12 +223,11 @@ impl Asking {
 
     /// Records the units; their ids, by key.
     async fn record<'u>(&self, units: &'u [Unit]) -> Result<HashMap<&'u str, String>, Failure> {
-        let name = |agent: &str| format!("bench-{}-{agent}", self.run);
         let agents: BTreeMap<&str, &str> =
-            units.iter().map(|unit| (&*unit.agent_id, "participant")).chain([("asker", "analyst")]).collect();
+            units.iter().map(|unit| (&*unit.agent_id, "participant")).chain([(ASKER, "analyst")]).collect();
         for (agent, role) in agents {
-            let payload = json!({ "id": name(agent), "role": role });
-            self.operate(Operation::Register, &name(agent), None, payload).await?;
+            let payload = json!({ "id": agent, "role": role });
+            self.operate(Operation::Register, agent, None, payload).await?;
         }
         let mut ids = HashMap::new();
         for unit in units {
@@ -244,7 +240,7 @@ impl Asking {
                 "confidence": { "score": 0.9, "reason": "It was said." },
             });
             let session = unit.session_id.as_deref();
-            let answer = self.operate(Operation::Record, &name(&unit.agent_id), session, payload).await?;
+            let answer = self.operate(Operation::Record, &unit.agent_id, session, payload).await?;
             ids.insert(&*unit.key, answer["memory_unit_id"].as_str().unwrap_or_default().to_owned());
         }
         Ok(ids)
@@ -257,7 +253,7 @@ impl Asking {
             let scope = json!({ "role": "analyst", "max_units": TAKEN });
             let payload =
                 json!({ "scope": scope, "context_hint": question.context_hint, "format": "ids_only" });
-            let answer = self.operate(Operation::Attune, &self.asker(), None, payload).await?;
+            let answer = self.operate(Operation::Attune, ASKER, None, payload).await?;
             let units = answer["record"].as_array().cloned().unwrap_or_default();
             let id = |unit: &Value| unit["memory_unit"]["id"].as_str().map(str::to_owned);
             found.push(units.iter().filter_map(id).collect());

@@ -56,9 +56,18 @@ impl Plan {
         all.filter(|(_, planned)| planned.lacks_a_writer()).map(|(at, _)| at)
     }
 
-    /// Who says what in the units that the synthesis at `at` quotes, in order.
-    pub fn quotes<'a>(&self, world: &'a World, at: usize) -> Vec<(&'a str, &'a str)> {
-        self.syntheses.get(at).map_or_else(Vec::new, |planned| planned.quotes(world))
+    /// Who says what in the units that the synthesis at `at` quotes, in order; nothing where one of them stands no more, or
+    /// is put away, in this world.
+    pub fn quotes<'a>(&self, world: &'a World, at: usize) -> Option<Vec<(&'a str, &'a str)>> {
+        self.syntheses.get(at)?.quotes(world)
+    }
+
+    /// Notes that the synthesis at `at` was not written because its units were not there to be quoted any more: it is
+    /// planned anew, whatever became of them since.
+    pub fn pass_over(&mut self, at: usize) {
+        if let Some(planned) = self.syntheses.get_mut(at) {
+            planned.pass_over();
+        }
     }
 
     /// Gives the synthesis at `at` the text that a language model of this name wrote.

@@ -40,6 +40,8 @@ pub struct Planned {
     session: Option<Arc<str>>,
     /// Whether a language model wrote the content.
     written: bool,
+    /// Whether some of what it quotes was gone when a language model was to be asked for it.
+    passed_over: bool,
 }
 
 impl Planned {
@@ -62,11 +64,22 @@ impl Planned {
         self.quoted == other.quoted
     }
 
-    /// Who says what in the units that it quotes.
-    pub(super) fn quotes<'a>(&self, world: &'a World) -> Vec<(&'a str, &'a str)> {
-        // It was planned in this world, in which they are not archived, so all of them are held whole.
-        let whole = |no: &UnitNo| world.slot(*no).whole();
-        self.quoted.iter().filter_map(whole).map(|unit| (&*unit.source.agent_id, &*unit.content)).collect()
+    /// Who says what in the units that it quotes, if all of them stand in this world, which may be older or younger than the
+    /// one that it was planned in.
+    pub(super) fn quotes<'a>(&self, world: &'a World) -> Option<Vec<(&'a str, &'a str)>> {
+        let quote = |no: &UnitNo| {
+            let slot = world.units.get(*no as usize)?;
+            let stands = slot.status.is_live() && !slot.purged && !world.is_archived(*no);
+            // What is not archived is held whole.
+            let unit = slot.whole().filter(|_| stands)?;
+            Some((&*unit.source.agent_id, &*unit.content))
+        };
+        self.quoted.iter().map(quote).collect()
+    }
+
+    /// Notes that it could not be written as it was planned.
+    pub(super) fn pass_over(&mut self) {
+        self.passed_over = true;
     }
 
     /// Takes the text of a language model in place of the originals' sentences; who it was is told with the purpose.
@@ -77,9 +90,9 @@ impl Planned {
         self.intent.purpose = purpose.into();
     }
 
-    /// Whether all that it quotes still stands.
+    /// Whether all that it quotes still stands, and did all the time.
     pub(super) fn holds(&self, world: &World) -> bool {
-        self.quoted.iter().all(|no| world.slot(*no).status.is_live())
+        !self.passed_over && self.quoted.iter().all(|no| world.slot(*no).status.is_live())
     }
 }
 
@@ -137,6 +150,7 @@ pub fn compose(world: &World, condenser: &mut Condenser, group: Vec<UnitNo>) -> 
         confidence: least_confidence(&slots),
         session,
         written: false,
+        passed_over: false,
         originals: group.into(),
     }
 }

@@ -547,6 +547,7 @@ fn told(replayed: &Value) -> Vec<String> {
 /// All notices of an entry, those of archived units too.
 pub(crate) fn all_notices(world: &World, entry: &Entry) -> Vec<Notice> {
     let Notices { mut told, places } = notices(world, entry).expect("a world with all texts");
+    assert_eq!(places, super::places(entry), "told without the world");
     told.extend(archived(world, entry, places, 0..archived_places(entry)).expect("a world with all texts"));
     told
 }

@@ -238,7 +238,7 @@ impl Behind {
             }
         }
         let Some(through) = through else { return false };
-        let Some((epoch, _)) = self.tell(findings, Some(through)) else {
+        let Ok((epoch, _)) = self.tell(findings, Some(through)) else {
             // The log cannot be written: it is done again once it can.
             thread::sleep(DURABLE_PATIENCE);
             return true;
@@ -255,13 +255,16 @@ impl Behind {
     }
 
     /// Hands findings to the actor; tells the epoch of their entry, the last one if there was nothing to enter, and
-    /// how many conflicts it made. Nothing where they cannot be kept.
-    fn tell(&self, findings: Vec<Finding>, through: Option<UnitId>) -> Option<(u64, usize)> {
+    /// how many conflicts it made.
+    ///
+    /// # Errors
+    /// Why they cannot be kept; nothing where there is no actor any more.
+    fn tell(&self, findings: Vec<Finding>, through: Option<UnitId>) -> Result<(u64, usize), Option<Refusal>> {
         let (to, entered) = oneshot::channel();
-        let actor = self.actor.upgrade()?;
-        actor.blocking_send(Call::Detected { findings, through, to }).ok()?;
+        let actor = self.actor.upgrade().ok_or(None)?;
+        actor.blocking_send(Call::Detected { findings, through, to }).map_err(|_| None)?;
         drop(actor);
-        entered.blocking_recv().ok().flatten()
+        entered.blocking_recv().map_err(|_| None)?.map_err(Some)
     }
 
     /// Compares each unit that stands with those before it.
@@ -284,11 +287,15 @@ impl Behind {
                 scanned += 1;
             }
             if findings.len() >= DETECTED_AN_ENTRY_MAX {
-                let Some((_, more)) = self.tell(std::mem::take(&mut findings), None) else {
-                    let _ = to.send(Answer { epoch: read.epoch, outcome: Err(not_kept(scanned, of)) });
-                    return;
-                };
-                made += more;
+                match self.tell(std::mem::take(&mut findings), None) {
+                    Ok((_, more)) => made += more,
+                    Err(why) => {
+                        let refusal = why.map(|why| not_kept(&why, scanned, of));
+                        let refusal = refusal.unwrap_or_else(|| cut_off(scanned, of));
+                        let _ = to.send(Answer { epoch: read.epoch, outcome: Err(refusal) });
+                        return;
+                    }
+                }
             }
             if told.elapsed() > PROGRESS {
                 told = Instant::now();
@@ -316,10 +323,11 @@ fn cut_off(scanned: usize, of: usize) -> Refusal {
     )
 }
 
-fn not_kept(scanned: usize, of: usize) -> Refusal {
-    Refusal::new(
-        ErrorCode::InternalError,
-        format!("The log cannot be written: the scan was ended after {scanned} of {of} units."),
-        "Repeat it later; tell the hub's operator if it goes on.",
-    )
+/// The log takes nothing at present, for this reason, which says what is to be done.
+fn not_kept(why: &Refusal, scanned: usize, of: usize) -> Refusal {
+    let message = format!(
+        "{} The scan was ended after {scanned} of {of} units; what is kept of what it found is listed.",
+        why.message
+    );
+    Refusal { message: message.into(), ..why.clone() }
 }

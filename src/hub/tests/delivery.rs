@@ -21,17 +21,22 @@ use std::sync::Arc;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Stage {
-    hub: Arc<Hub>,
+pub(super) struct Stage {
+    pub(super) hub: Arc<Hub>,
     log: MemoryLog,
-    faults: Faults,
+    pub(super) faults: Faults,
 }
 
 impl Stage {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    /// A hub with this configuration that waits long for agents who are gone.
+    pub(super) async fn with(config: Config) -> Self {
         let log = MemoryLog::new();
         let logs: Vec<Box<dyn Log>> = vec![Box::new(log.clone())];
-        let config = Config { grace_ms: 600_000, ..Config::default() };
+        let config = Config { grace_ms: 600_000, ..config };
         let hub = Hub::start_on(config, logs).await.expect("the hub starts");
         Self { faults: log.faults(), hub, log }
     }
@@ -41,7 +46,7 @@ impl Stage {
     }
 
     /// A line over which these agents have registered.
-    async fn line(&self, connection: u64, agents: &[&str]) -> Line<'_> {
+    pub(super) async fn line(&self, connection: u64, agents: &[&str]) -> Line<'_> {
         let connection = ConnectionId(connection);
         let mut line =
             Line { field: self.field(), connection, outbox: self.field().outbox(connection), sent: 0 };
@@ -52,7 +57,7 @@ impl Stage {
     }
 
     /// What the log holds, and the world that it comes to.
-    fn entries(&self) -> (Vec<Entry>, World) {
+    pub(super) fn entries(&self) -> (Vec<Entry>, World) {
         let (mut entries, mut state) = (Vec::new(), crate::field::State::default());
         let mut take = |_: u64, body: &str| {
             let entry = Entry::from_json(body).expect("an entry");
@@ -66,7 +71,7 @@ impl Stage {
 }
 
 /// A connection without a socket: it does what a door does, one thing at a time.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     field: &'a Field,
     connection: ConnectionId,
     outbox: Outbox,
@@ -74,7 +79,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    async fn submit(&mut self, agent: &str, operation: &str, payload: &Value) -> Pending {
+    pub(super) async fn submit(&mut self, agent: &str, operation: &str, payload: &Value) -> Pending {
         self.sent += 1;
         let id = format!("{}-{}", self.connection.0, self.sent);
         let envelope = json!({
@@ -96,14 +101,14 @@ impl Line<'_> {
         }
     }
 
-    async fn call(&mut self, agent: &str, operation: &str, payload: Value) -> Answer {
+    pub(super) async fn call(&mut self, agent: &str, operation: &str, payload: Value) -> Answer {
         let pending = self.submit(agent, operation, &payload).await;
         let answer = timeout(PATIENCE, pending).await.expect("every message is answered");
         self.written(agent, operation, &payload, &answer);
         answer
     }
 
-    async fn ok(&mut self, agent: &str, operation: &str, payload: Value) -> Value {
+    pub(super) async fn ok(&mut self, agent: &str, operation: &str, payload: Value) -> Value {
         let answer = self.call(agent, operation, payload).await;
         serde_json::from_str(answer.outcome.expect("it is answered").get()).expect("JSON")
     }
@@ -112,7 +117,7 @@ impl Line<'_> {
         self.ok(agent, "SUBSCRIBE", json!({ "action": "subscribe", "subscription": subscription })).await
     }
 
-    async fn record(&mut self, agent: &str, content: &str, relations: Value) -> String {
+    pub(super) async fn record(&mut self, agent: &str, content: &str, relations: Value) -> String {
         let payload = with_relations(content, relations);
         self.ok(agent, "RECORD", payload).await["memory_unit_id"].as_str().expect("an id").to_owned()
     }
@@ -144,14 +149,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("a text, not {value}"))
 }
 
-fn with_relations(content: &str, relations: Value) -> Value {
+pub(super) fn with_relations(content: &str, relations: Value) -> Value {
     json!({
         "type": "finding", "content": content, "intent": { "purpose": "to test" },
         "confidence": { "score": 0.5, "reason": "made up" }, "relations": relations,
     })
 }
 
-fn contradicts(unit: &str) -> Value {
+pub(super) fn contradicts(unit: &str) -> Value {
     json!([{ "type": "contradicts", "target_id": unit }])
 }
 

@@ -63,6 +63,7 @@ impl Way {
                 self.done = true;
                 return true;
             }
+            Step::Unread(error) => panic!("memory can be read: {error}"),
             Step::Wait(Some(_)) | Step::Hold => panic!("nothing is debounced, nobody is replied to"),
         }
         false
@@ -163,6 +164,7 @@ proptest! {
                         prop_assert!(until.is_none_or(|until| until > start + now), "it waits for the future");
                         break;
                     }
+                    Step::Unread(error) => panic!("memory can be read: {error}"),
                     Step::Hold | Step::Ended => panic!("nobody is replied to, and nothing ends it"),
                 }
             }

@@ -4,10 +4,13 @@
 //! watched. [`delivery`] looks at a whole Field instead, with a log that fails on demand; [`comparing`] at one whose
 //! reads take long.
 
+mod compacting;
 mod comparing;
 mod delivery;
+mod detecting;
 mod follower;
 mod outbox;
+mod shelved;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -41,14 +44,27 @@ struct Rig {
     log: MemoryLog,
     state: State,
     watch: Arc<Watch>,
+    /// The same for the reader of texts that memory does not hold.
+    shelf: Arc<Watch>,
 }
 
 /// What the readers of a rig's log are watched for, and made to fail.
 #[derive(Default)]
 struct Watch {
     scans: AtomicUsize,
-    /// How many scans still fail, after their first row.
+    /// How many scans, which do so after their first row, and look-ups of one row still fail.
     failing: AtomicUsize,
+}
+
+impl Watch {
+    fn fails(&self) -> bool {
+        let fails = |left: usize| left.checked_sub(1);
+        self.failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok()
+    }
+}
+
+fn pulled() -> LogError {
+    LogError::Io("the test wants it so".to_owned())
 }
 
 struct Watched(Box<dyn LogReader>, Arc<Watch>);
@@ -56,19 +72,18 @@ struct Watched(Box<dyn LogReader>, Arc<Watch>);
 impl LogReader for Watched {
     fn scan(&self, after: u64, each: &mut dyn FnMut(u64, &str) -> ControlFlow<()>) -> Result<(), LogError> {
         self.1.scans.fetch_add(1, Ordering::SeqCst);
-        let fails = |left: usize| left.checked_sub(1);
-        if self.1.failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok() {
+        if self.1.fails() {
             self.0.scan(after, &mut |epoch, body| {
                 let _ = each(epoch, body);
                 ControlFlow::Break(())
             })?;
-            return Err(LogError::Io("the test wants it so".to_owned()));
+            return Err(pulled());
         }
         self.0.scan(after, each)
     }
 
     fn get(&self, epoch: u64) -> Result<Option<Row>, LogError> {
-        self.0.get(epoch)
+        if self.1.fails() { Err(pulled()) } else { self.0.get(epoch) }
     }
 
     fn last_epoch(&self) -> Result<u64, LogError> {
@@ -90,22 +105,36 @@ impl Rig {
         let pool = POOL.get_or_init(|| {
             Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread"))
         });
-        let (policy, log, watch) =
-            (Arc::new(Policy::default()), MemoryLog::new(), Arc::new(Watch::default()));
+        let (policy, log) = (Arc::new(Policy::default()), MemoryLog::new());
+        let (watch, texts) = (Arc::new(Watch::default()), Arc::new(Watch::default()));
         let index = Arc::new(SharedIndex::new(Meaning::Nothing, Arc::clone(pool), VectorKeeper::none()));
-        let shelf = Arc::new(Shelf::new(log.reader().expect("memory can be read")));
+        let watched = |watch: &Arc<Watch>| {
+            Box::new(Watched(log.reader().expect("memory can be read"), Arc::clone(watch)))
+        };
+        let shelf = Arc::new(Shelf::new(watched(&texts)));
         let frame = Frame { name: "rig".into(), policy: Arc::clone(&policy), index, shelf };
         let view = ArcSwap::new(frame.view(&World::default(), Vector::new(), 0));
         let published = Arc::new(Published { view, clock: AtomicU64::new(0) });
-        let reader = Watched(log.reader().expect("memory can be read"), Arc::clone(&watch));
+        let reader = watched(&watch);
         let actor = mpsc::channel(1).0.downgrade();
         let detector = Arc::new(Detector::new(Arc::clone(&frame.index)));
         let detection = (detector, Arc::new(Scanner::new(mpsc_blocking::sync_channel(1).0)));
         let past = Past::new(None, Meaning::Nothing, Arc::clone(pool));
-        let readers: Vec<Box<dyn crate::log::LogReader>> = vec![Box::new(reader)];
+        let readers: Vec<Box<dyn crate::log::LogReader>> = vec![reader];
         let reads = Arc::new(Reads::new(Arc::clone(pool), policy, readers, past, actor, detection, None));
         let feed = Arc::new(Feed::new(reads, Arc::clone(&published), false, bounds));
-        Self { feed, published, frame, log, state: State::default(), watch }
+        Self { feed, published, frame, log, state: State::default(), watch, shelf: texts }
+    }
+
+    /// Lets go of the texts of all that is archived, as a Field does behind a COMPACT.
+    fn shelve(&mut self) {
+        drop(self.state.shelve(usize::MAX, u64::MAX));
+        self.show();
+    }
+
+    fn show(&self) {
+        let view = self.frame.view(&self.state.world, Vector::new(), self.state.clock);
+        self.published.view.store(view);
     }
 
     /// Makes operations durable as one batch, and gives them to whoever follows.
@@ -119,8 +148,7 @@ impl Rig {
             entries.iter().map(|entry| Row { epoch: entry.epoch, body: entry.to_json() }).collect();
         self.log.append(&Batch { rows: &rows, reserve: None }).expect("memory can be written");
         entries.iter().for_each(|entry| apply(&mut self.state, entry));
-        let view = self.frame.view(&self.state.world, Vector::new(), self.state.clock);
-        self.published.view.store(view);
+        self.show();
         let fresh = entries.iter().map(|entry| (Arc::new(entry.clone()), origin)).collect();
         self.feed.publish(fresh, self.state.world.last_epoch);
     }
