@@ -1,7 +1,7 @@
 //! The delivery engine, held against a naive reading of what it is to deliver.
 //!
 //! The [`Rig`] is a stream with nothing around it: entries are put in by hand, bounds are tiny, the log's readers are
-//! watched. [`delivery`] looks at a whole Field instead, with a log that fails on demand.
+//! watched. [`stage`] is a whole Field instead, with a log that fails on demand.
 
 mod compacting;
 mod delivery;
@@ -9,6 +9,7 @@ mod detecting;
 mod follower;
 mod outbox;
 mod shelved;
+mod stage;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
