@@ -322,12 +322,7 @@ async fn what_changes_while_it_is_written_is_written_anew_and_nothing_else_is() 
     let cut_short = {
         let hub = Arc::clone(&hub);
         tokio::spawn(async move {
-            let payload = json!({ "strategy": "summarize" }).to_string();
-            let text = format!(
-                r#"{{"protocol":"akashik","version":"0.1.0","id":"late","operation":"COMPACT","agent_id":"ann","session_id":null,"epoch":0,"payload":{payload}}}"#
-            );
-            let field = hub.field(None).unwrap();
-            field.submit(field.read(&Envelope::parse(&text).unwrap()), None).await.await.outcome
+            outcome(&hub, "ann", "late", "COMPACT", json!({ "strategy": "summarize" })).await
         })
     };
     support::eventually("the request", || fake.asked() == 4).await;

@@ -7,10 +7,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::delivery::{Stage, with_relations};
+use super::stage::{PATIENCE, Stage, with_relations};
 use crate::config::{Config, SummarySettings};
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_waits_for_a_model_takes_no_place_among_the_reads() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::delivery::{Stage, with_relations};
+use super::stage::{Stage, with_relations};
 use crate::config::Config;
 use crate::limits::DETECTED_AN_ENTRY_MAX;
 use crate::protocol::ErrorCode;

@@ -1,8 +1,8 @@
 //! The delivery engine, held against a naive reading of what it is to deliver.
 //!
 //! The [`Rig`] is a stream with nothing around it: entries are put in by hand, bounds are tiny, the log's readers are
-//! watched. [`delivery`] looks at a whole Field instead, with a log that fails on demand; [`comparing`] at one whose
-//! reads take long.
+//! watched. [`stage`] is a whole Field instead, with a log that fails on demand; [`comparing`] looks at one whose reads
+//! take long.
 
 mod compacting;
 mod comparing;
@@ -11,6 +11,7 @@ mod detecting;
 mod follower;
 mod outbox;
 mod shelved;
+mod stage;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::super::outbox::Outbox;
-use super::delivery::{Stage, contradicts};
+use super::stage::{Stage, contradicts};
 use super::*;
 use crate::field::notices;
 
