@@ -124,7 +124,10 @@ pub(super) async fn embed_behind(
         let Some(calls) = calls.upgrade().filter(|calls| !calls.is_closed()) else { break };
         let view = published.view.load_full();
         let world = view.world();
-        let missing = index.take_missing(world, batch);
+        let (seen, most) = (Arc::clone(&view), batch);
+        let Some(missing) = aside(&index, move |index| index.take_missing(seen.world(), most)).await else {
+            break;
+        };
         if missing.is_empty() {
             pause = EMBEDDING_RETRY_MIN_MS;
         } else {
@@ -133,19 +136,22 @@ pub(super) async fn embed_behind(
                 Ok(directions) => {
                     let vectors = directions.iter().map(|direction| Vector::new(direction));
                     let found = missing.iter().map(|(place, _)| *place).zip(vectors);
+                    let found = found.filter_map(|(place, vector)| Some((place, vector?))).collect();
                     // What was purged meanwhile needs none any more.
-                    let view = published.view.load_full();
-                    index.fill(
-                        view.world(),
-                        found.filter_map(|(place, vector)| Some((place, vector?))).collect(),
-                    );
+                    let seen = published.view.load_full();
+                    if aside(&index, move |index| index.fill(seen.world(), found)).await.is_none() {
+                        break;
+                    }
                     batch = (batch * 2).min(EMBEDDING_BATCH_MAX);
                     // There is probably more.
                     pause = 1;
                 }
                 Err(error) => {
                     tracing::warn!(%error, units = missing.len(), "embeddings are missing; they are tried again");
-                    index.give_back(missing.into_iter().map(|(place, _)| place));
+                    let places = missing.into_iter().map(|(place, _)| place);
+                    if aside(&index, |index| index.give_back(places)).await.is_none() {
+                        break;
+                    }
                     // One text may be what is wrong: fewer at a time, and longer and longer pauses.
                     pause = if batch > 1 { pause } else { (pause * 2).min(EMBEDDING_RETRY_MAX_MS) };
                     batch = (batch / 2).max(1);
@@ -162,4 +168,14 @@ pub(super) async fn embed_behind(
             break;
         }
     }
+}
+
+/// Does what may wait for the index's turn, or read the log, where no session is served. `None` where that panicked or
+/// the hub ends.
+async fn aside<T: Send + 'static>(
+    index: &Arc<SharedIndex>,
+    work: impl FnOnce(&SharedIndex) -> T + Send + 'static,
+) -> Option<T> {
+    let index = Arc::clone(index);
+    tokio::task::spawn_blocking(move || work(&index)).await.ok()
 }

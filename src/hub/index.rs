@@ -96,7 +96,7 @@ impl SharedIndex {
         self
     }
 
-    /// The world with these units held whole: itself where they are.
+    /// The world with these units held whole: itself where they are. Those whose texts cannot be read stay as they are.
     fn readable<'w>(&self, world: &'w World, units: impl Iterator<Item = UnitNo>) -> Cow<'w, World> {
         let shelved: Vec<UnitNo> = units.filter(|no| world.slot(*no).is_shelved()).collect();
         if shelved.is_empty() {
@@ -106,7 +106,7 @@ impl SharedIndex {
         let given =
             self.shelf.as_ref().ok_or(LogError::Broken).and_then(|shelf| shelf.give(&mut whole, &shelved));
         if let Err(error) = given {
-            tracing::error!(%error, "texts of archived units cannot be read; their words find them only after a new start");
+            tracing::error!(%error, "texts of archived units cannot be read");
         }
         Cow::Owned(whole)
     }
@@ -163,8 +163,15 @@ impl SharedIndex {
     /// Lets go of what the index and the file of vectors still know of units that are purged in this world. For the
     /// indexer alone: nobody is shown them meanwhile, because the world says which units there are.
     pub fn forget(&self, world: &World) {
+        if world.purges.len() <= self.forgotten.load(Ordering::Acquire) {
+            return;
+        }
+        // Whoever follows an older view, or fills it, would bring back what that shows.
+        let mut turn = self.turn();
+        self.heal(&mut turn);
         let done = self.forgotten.load(Ordering::Acquire);
-        if world.purges.len() <= done {
+        if self.lacks(world) > 0 {
+            // It had to start anew, and an older view may enter what is purged: it is forgotten once all is entered.
             return;
         }
         let units: Vec<UnitNo> =
@@ -176,8 +183,14 @@ impl SharedIndex {
         while self.write().forget_words(first, TERMS_STRIDE, &places) {
             first += TERMS_STRIDE;
         }
-        self.turn().keeper.erase(units.iter().map(|no| world.slot(*no).id));
+        turn.keeper.erase(units.iter().map(|no| world.slot(*no).id));
         self.forgotten.store(world.purges.len(), Ordering::Release);
+    }
+
+    /// Whether this view may show units that are purged and forgotten. For whoever's turn it is: otherwise they may be
+    /// forgotten right after.
+    fn is_outdated(&self, world: &World) -> bool {
+        world.purges.len() < self.forgotten.load(Ordering::Acquire)
     }
 
     /// How many committed units of `world` it does not know yet.
@@ -221,7 +234,8 @@ impl SharedIndex {
         self.forget(world);
     }
 
-    /// Embeds units that were entered without a vector; whether there may be more. For the indexer alone.
+    /// Embeds units that were entered without a vector; whether there may be more that can be embedded now. For the
+    /// indexer alone.
     pub fn embed_missing(&self, world: &World) -> bool {
         if self.meaning != Meaning::BuiltIn {
             return false;
@@ -231,15 +245,18 @@ impl SharedIndex {
             places.iter().filter_map(|place| world.timeline.get(*place as usize)).map(|(_, no)| *no);
         let world = &*self.readable(world, numbers);
         let of = |place: &u32| world.timeline.get(*place as usize).map(|(_, no)| world.slot(*no));
-        let known: Vec<(u32, &Slot)> =
-            places.iter().filter_map(|place| of(place).map(|slot| (*place, slot))).collect();
+        let known = places.iter().filter_map(|place| of(place).map(|slot| (*place, slot)));
+        let (unread, known): (Vec<_>, Vec<(u32, &Slot)>) = known.partition(|(_, slot)| is_unread(slot));
+        // Where the log gave none of their texts, it is not asked again before there is more to do.
+        let more = !known.is_empty() || unread.is_empty() && !places.is_empty();
+        self.give_back(unread.into_iter().map(|(place, _)| place));
         let embed = |(place, slot): &(u32, &Slot)| {
             let mut reader = self.crew_member();
             Some((*place, record(slot, reader.embed(&document(slot)?))?))
         };
         let made: Vec<(u32, Record)> = self.pool.install(|| known.par_iter().filter_map(embed).collect());
-        self.supply(made);
-        !places.is_empty()
+        self.supply(world, made);
+        more
     }
 
     /// Holds the vector of a text until its unit is entered.
@@ -273,8 +290,12 @@ impl SharedIndex {
             places.into_iter().partition(|place| (*place as usize) < world.timeline.len());
         self.give_back(unknown.into_iter());
         let world = &*self.readable(world, known.iter().map(|place| world.timeline[*place as usize].1));
+        let slot = |place: &u32| world.slot(world.timeline[*place as usize].1);
+        let (unread, known): (Vec<u32>, Vec<u32>) =
+            known.into_iter().partition(|place| is_unread(slot(place)));
+        self.give_back(unread.into_iter());
         let text = |place: u32| {
-            let slot = world.slot(world.timeline[place as usize].1);
+            let slot = slot(&place);
             // Of what is purged there is nothing to be asked.
             document(slot).filter(|_| !slot.purged).map(|doc| (place, embedded_text(&doc)))
         };
@@ -305,16 +326,22 @@ impl SharedIndex {
         self.turn().missing.extend(places);
     }
 
-    /// Takes in vectors that were made behind.
+    /// Takes in vectors that were made behind. What cannot be said to be its unit's is missing again.
     pub fn fill(&self, world: &World, made: Vec<(u32, Vector)>) {
         let numbers =
             made.iter().filter_map(|(place, _)| world.timeline.get(*place as usize)).map(|(_, no)| *no);
         let world = &*self.readable(world, numbers);
+        let mut unread = Vec::new();
         let named = |(place, vector): (u32, Vector)| {
             let slot = world.slot(world.timeline.get(place as usize)?.1);
+            if is_unread(slot) {
+                unread.push(place);
+            }
             if slot.purged { None } else { record(slot, vector).map(|record| (place, record)) }
         };
-        self.supply(made.into_iter().filter_map(named).collect());
+        let named = made.into_iter().filter_map(named).collect();
+        self.give_back(unread.into_iter());
+        self.supply(world, named);
     }
 
     /// Whether a unit's vector is known.
@@ -322,10 +349,15 @@ impl SharedIndex {
         self.index.read().has_vector(place)
     }
 
-    /// Takes in vectors of entered units, and keeps them.
-    fn supply(&self, made: Vec<(u32, Record)>) {
+    /// Takes in vectors of units of this view, and keeps them; where it is outdated, they are missing again.
+    fn supply(&self, world: &World, made: Vec<(u32, Record)>) {
+        let mut turn = self.turn();
+        if self.is_outdated(world) {
+            turn.missing.extend(made.into_iter().map(|(place, _)| place));
+            return;
+        }
         self.take_in(made.iter().map(|(place, record)| (*place, &record.vector)));
-        self.turn().keeper.keep(made.into_iter().map(|(_, record)| record));
+        turn.keeper.keep(made.into_iter().map(|(_, record)| record));
     }
 
     fn take_in<'a>(&self, vectors: impl Iterator<Item = (u32, &'a Vector)>) {
@@ -396,6 +428,8 @@ impl SharedIndex {
         if self.index.is_broken() {
             turn.missing.clear();
             turn.keeper.give_up();
+            // It may be followed anew by a view in which nothing is purged yet.
+            self.forgotten.store(0, Ordering::Release);
             self.index.replace(Index::of(self.meaning));
         }
     }
@@ -430,6 +464,11 @@ fn text_key(text: &str) -> u128 {
 fn entered(slot: &Slot) -> Document<'_> {
     let nothing = Document { content: "", purpose: "", question: None, author: "", role: "", session: None };
     document(slot).unwrap_or(nothing)
+}
+
+/// Whether a unit's text is in the log alone, and would be given to whoever can read it.
+fn is_unread(slot: &Slot) -> bool {
+    slot.is_shelved() && !slot.purged
 }
 
 fn record(slot: &Slot, vector: Vector) -> Option<Record> {

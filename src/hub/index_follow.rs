@@ -149,7 +149,11 @@ impl SharedIndex {
                 }
                 match (kept, made) {
                     (Some(vector), _) => index.set_vector(place, vector),
-                    (None, Some(vector)) => fresh.extend(record(slot, vector)),
+                    (None, Some(vector)) => match record(slot, vector) {
+                        Some(record) => fresh.push(record),
+                        // What was embedded is not its text, which could not be read.
+                        None => turn.missing.push_back(place),
+                    },
                     (None, None) if self.meaning != Meaning::Nothing => turn.missing.push_back(place),
                     (None, None) => {}
                 }

@@ -15,6 +15,9 @@ use crate::log::{Log, LogError, MemoryLog, SqliteLog, open_log_reader};
 use crate::protocol::Envelope;
 use crate::relevance::{Vector, embedding};
 
+#[path = "index_fault_tests.rs"]
+mod faults;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn config(home: &Path) -> Config {

@@ -15,6 +15,11 @@ use crate::relevance::tokenize::Tokenizer;
 use crate::relevance::vectors::Vector;
 use crate::relevance::weights::{FIELD, MEANT};
 
+/// Bytes of a text for each word of it, about, with the blank behind it.
+const BYTES_A_WORD: usize = 7;
+/// Terms of a document that room is made for before it is read: what a long one repeats is not known before.
+const TERMS_EXPECTED_MAX: usize = 256;
+
 /// What one thread needs to read documents; it gets faster with each. What is in here changes no reading.
 #[derive(Default)]
 pub struct Reader {
@@ -102,7 +107,9 @@ impl Reader {
             self.cache.clear();
             self.lexicon = Some(Arc::clone(lexicon.identity()));
         }
-        let mut reading = Reading::default();
+        // About as many terms as there are words in the content, so that the list of them need not grow.
+        let terms = Vec::with_capacity((doc.content.len() / BYTES_A_WORD).min(TERMS_EXPECTED_MAX));
+        let mut reading = Reading { terms, ..Reading::default() };
         let Self { tokenizer, cache, places, unknown, .. } = self;
         places.clear();
         unknown.clear();

@@ -4,6 +4,7 @@
 //! supersession, resolutions) is read there.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -44,8 +45,18 @@ pub fn replay(
 ) -> Result<Replayed, Refusal> {
     let as_of = request.as_of_epoch.unwrap_or(u64::MAX);
     let depth = request.depth;
-    let mut walk =
-        Walk { world, chronicle, policy, asker, as_of, depth, listed: 0, read: 0, told: BTreeMap::new() };
+    let mut walk = Walk {
+        world,
+        chronicle,
+        policy,
+        asker,
+        as_of,
+        depth,
+        listed: 0,
+        read: 0,
+        of_many: None,
+        told: BTreeMap::new(),
+    };
     match request.target_type {
         ReplayTarget::MemoryUnit => walk.unit(&request.target_id, None)?,
         ReplayTarget::Decision => walk.unit(&request.target_id, Some(MemoryType::Decision))?,
@@ -176,6 +187,8 @@ struct Walk<'a> {
     listed: usize,
     /// How many entries were read.
     read: usize,
+    /// The entry about many units that was read last: it is large, and a chain meets it with each of its units.
+    of_many: Option<Arc<Entry>>,
     told: BTreeMap<Cursor, Told>,
 }
 
@@ -209,7 +222,7 @@ impl Walk<'_> {
         let Some(all) = self.world.mentions.get(&Entity::Shown(slot.author)) else { return Ok(()) };
         let before = all.binary_search(&slot.epoch).unwrap_or_else(|at| at);
         for epoch in (0..before).rev().take(REPLAY_SHOWN_MAX).map(|at| all[at]) {
-            let Some(mut entry) = self.read(epoch)? else { continue };
+            let Some(mut entry) = self.read(epoch)?.map(Arc::unwrap_or_clone) else { continue };
             for event in &mut entry.events {
                 if let Event::Attuned { shown, .. } = event {
                     // Drafts of the author's own were shown to the author alone.
@@ -329,7 +342,7 @@ impl Walk<'_> {
     fn conflict(&mut self, id: &str) -> Result<(), Refusal> {
         let named = id.parse::<ConflictId>().ok().and_then(|id| self.world.find_conflict(id));
         let Some(number) = named else { return Ok(()) };
-        let conflict = std::sync::Arc::clone(&self.world.conflicts[number as usize]);
+        let conflict = Arc::clone(&self.world.conflicts[number as usize]);
         if conflict.id.epoch > self.as_of {
             return Ok(());
         }
@@ -444,21 +457,31 @@ impl Walk<'_> {
         std::iter::once(self.world.conflicts[number as usize].id.epoch).chain(later).collect()
     }
 
-    fn read(&mut self, epoch: u64) -> Result<Option<Entry>, Refusal> {
+    fn read(&mut self, epoch: u64) -> Result<Option<Arc<Entry>>, Refusal> {
         if epoch > self.as_of {
             return Ok(None);
+        }
+        if let Some(entry) = self.of_many.as_ref().filter(|entry| entry.epoch == epoch) {
+            return Ok(Some(Arc::clone(entry)));
         }
         self.read += 1;
         if self.read > REPLAY_ENTRIES_MAX {
             return Err(too_much_to_read());
         }
-        self.chronicle.entry(epoch).map_err(|error| {
+        let entry = self.chronicle.entry(epoch).map_err(|error| {
             Refusal::new(
                 ErrorCode::InternalError,
                 format!("The log could not be read: {error}"),
                 "Tell the hub's operator; nothing was changed.",
             )
-        })
+        })?;
+        let entry = entry.map(Arc::new);
+        if let Some(entry) =
+            entry.as_ref().filter(|entry| entry.events.iter().any(|event| event.units().is_some()))
+        {
+            self.of_many = Some(Arc::clone(entry));
+        }
+        Ok(entry)
     }
 
     /// Whether the asker may see a unit, at the moment that is replayed: a unit is everyone's from its commit.

@@ -34,6 +34,36 @@ fn a_timeline_is_too_large_exactly_beyond_the_bound_on_what_the_depth_lists() {
     }
 }
 
+/// A log that counts how many of its entries are asked for.
+struct Counted<'a>(Kept<'a>, usize);
+
+impl Chronicle for Counted<'_> {
+    fn entry(&mut self, epoch: u64) -> Result<Option<Entry>, String> {
+        self.1 += 1;
+        self.0.entry(epoch)
+    }
+}
+
+/// The entry of a COMPACT may be about a million units: a chain of some of them reads it once.
+#[test]
+fn what_archived_a_whole_chain_is_read_once() {
+    let mut stage = Stage::with_agents(&["ada"]);
+    let mut last = stage.record("ada", "the first");
+    for _ in 0..19 {
+        last = stage.send("ada", "RECORD", related("the next", &[["depends_on", &last]])).unit_id();
+    }
+    stage.compact("ada", "archive", json!({}));
+    let request = ReplayRequest {
+        target_type: ReplayTarget::MemoryUnit,
+        target_id: last.as_str().into(),
+        depth: ReplayDepth::Detailed,
+        as_of_epoch: None,
+    };
+    let mut log = Counted(Kept(&stage.kept), 0);
+    let told = replay(&stage.state.world, &mut log, &stage.policy, Some(0), &request).unwrap();
+    assert_eq!((told.timeline.len(), log.1), (40, 21), "each unit's recording and archiving");
+}
+
 #[test]
 fn what_is_suggested_after_too_large_is_another_depth() {
     let refused = busy_session(1).replay("bob", ["session", "s"], "full_trace").refusal();
