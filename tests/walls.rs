@@ -34,6 +34,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "futures",
             "dashmap",
             "arc_swap",
+            "parking_lot",
             "rayon",
             "serde",
             "serde_json",

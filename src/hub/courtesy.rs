@@ -20,9 +20,13 @@ pub(super) const INDEX_NICENESS: i32 = 10;
 /// How far what is compared behind steps back.
 pub(super) const DETECTION_NICENESS: i32 = 15;
 
-/// The writes under way in a hub: messages that may change a Field, from their door to their answers.
+/// The writes under way in a Field, and in all of its hub: messages that may change a Field, from their door to their
+/// answers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Writes(Arc<AtomicUsize>);
+pub(super) struct Writes {
+    hub: Arc<AtomicUsize>,
+    field: Arc<AtomicUsize>,
+}
 
 /// A write under way, until this is dropped.
 #[derive(Debug)]
@@ -30,28 +34,35 @@ pub(super) struct Writing(Writes);
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.hub.fetch_sub(1, Ordering::Relaxed);
+        self.0.field.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Writes {
-    /// Notes one more.
+    /// Those of another Field of the same hub.
+    pub fn of_another_field(&self) -> Self {
+        Self { hub: Arc::clone(&self.hub), field: Arc::default() }
+    }
+
+    /// Notes one more of this Field.
     pub fn begin(&self) -> Writing {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.hub.fetch_add(1, Ordering::Relaxed);
+        self.field.fetch_add(1, Ordering::Relaxed);
         Writing(self.clone())
     }
 
-    /// How many there are.
+    /// How many of this Field there are.
     pub fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.field.load(Ordering::Relaxed)
     }
 
-    /// Has walks over an index on this thread give the processor up now and then while there are more than `own`: those
+    /// Has walks over an index on this thread give the processor up now and then while the hub has more than `own`: those
     /// that the thread itself computes for.
     pub fn let_pass(&self, own: usize) {
-        let writes = self.clone();
+        let hub = Arc::clone(&self.hub);
         pause_with(move || {
-            if writes.count() > own {
+            if hub.load(Ordering::Relaxed) > own {
                 std::thread::yield_now();
             }
         });

@@ -362,7 +362,7 @@ impl Feed {
         if !operation.announced.contains(EventName::ConflictResolved) {
             return;
         }
-        for author in resolved_of(&self.world(), entry) {
+        for author in resolved_of(self.view().world(), entry) {
             self.bells.ring_agent(&author, after, true);
         }
     }

@@ -41,7 +41,7 @@ use super::writer;
 use crate::field::{Message, Policy, World, log_lines};
 use crate::limits::{ACTOR_QUEUE, ACTOR_QUEUE_MAX_BYTES, PAGE_MAX_BYTES, QUEUE_PATIENCE_MS};
 use crate::log::{Log, LogError, LogReader};
-use crate::protocol::{Capabilities, Cursor, Envelope, ErrorCode, Refusal, Timestamp};
+use crate::protocol::{Capabilities, Cursor, Envelope, ErrorCode, Refusal, Request, Timestamp};
 use crate::relevance::{Meaning, embedding};
 
 /// Connections to the log beside those of the read pool's threads.
@@ -97,7 +97,7 @@ pub(super) struct Means {
     pub comparers: Arc<rayon::ThreadPool>,
     /// Where many units are indexed at once.
     pub indexers: Arc<rayon::ThreadPool>,
-    /// The hub's writes under way.
+    /// Its writes under way.
     pub writes: Writes,
     pub metrics: Arc<Metrics>,
     /// The Field's own directory, if it has one.
@@ -317,7 +317,7 @@ impl Field {
             let view = self.view();
             enricher.embed(&mut message, view.world()).await;
         }
-        let writing = (!message.operation.is_read()).then(|| self.writes.begin());
+        let writing = is_write(&message).then(|| self.writes.begin());
         if let Some(detection) = self.detection.as_ref().filter(|_| writing.is_some()) {
             detection.look(&mut message, self.view()).await;
         }
@@ -458,6 +458,17 @@ impl Field {
             keeping.into_iter().for_each(join);
         });
         let _ = ended.await;
+    }
+}
+
+/// Whether a message counts among the writes under way. A COMPACT does not: it is worked out beside the actor, and may
+/// wait long for a language model.
+fn is_write(message: &Message) -> bool {
+    match &message.request {
+        Ok(Request::Compact(_)) => false,
+        Ok(request) => !request.is_read(),
+        // It is refused.
+        Err(_) => false,
     }
 }
 

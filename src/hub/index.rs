@@ -132,9 +132,10 @@ impl SharedIndex {
         read(&self.index.read())
     }
 
-    /// Runs `read` with the index as it is, which may lack the newest units: at once, before whoever waits to enter some.
-    pub fn as_it_is<R>(&self, read: impl FnOnce(&Index) -> R) -> R {
-        read(&self.index.read_first())
+    /// Runs `read` with the index as it is, which may lack the newest units: before whoever waits to enter some. Nothing
+    /// where those have waited too long.
+    pub fn as_it_is<R>(&self, read: impl FnOnce(&Index) -> R) -> Option<R> {
+        self.index.read_first().map(|index| read(&index))
     }
 
     /// Whether somebody waits to enter documents.

@@ -2,10 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::relevance::Index;
+
+/// How long whoever waits to enter lets others read first; after that nobody does, or it might wait for ever.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// An index that is read and entered into by turns. Whoever reads may take milliseconds, so whoever enters may wait as
 /// long; and who reads after that waits behind it.
@@ -15,12 +20,14 @@ pub(super) struct IndexLock {
     documents: AtomicUsize,
     /// Whether entering panicked, so that a document may be half entered.
     broken: AtomicBool,
+    /// Since when somebody waits to enter, if somebody does. Whoever's turn it is enters: one at a time.
+    waits: Mutex<Option<Instant>>,
 }
 
 impl IndexLock {
     pub fn new(index: Index) -> Self {
         let documents = AtomicUsize::new(index.len() as usize);
-        Self { index: RwLock::new(index), documents, broken: AtomicBool::new(false) }
+        Self { index: RwLock::new(index), documents, broken: AtomicBool::new(false), waits: Mutex::default() }
     }
 
     /// How many documents the index has.
@@ -33,15 +40,23 @@ impl IndexLock {
         self.index.read()
     }
 
-    /// The index, to read before whoever waits to enter: for who has no milliseconds to wait. As long as there is one
-    /// such reader after the other, nobody enters.
-    pub fn read_first(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read_recursive()
+    /// The index, to read before whoever waits to enter: for who has no time to wait for others that read. Nothing where
+    /// somebody has waited for long, or a document may be half entered.
+    pub fn read_first(&self) -> Option<RwLockReadGuard<'_, Index>> {
+        let waited = self.waits.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed());
+        if self.is_broken() || waited.is_some_and(|waited| waited > PATIENCE) {
+            return None;
+        }
+        Some(self.index.read_recursive())
     }
 
     /// The index, to enter into.
     pub fn write(&self) -> Entering<'_> {
-        Entering { index: self.index.write(), lock: self }
+        let waits = |since| *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        waits(Some(Instant::now()));
+        let index = self.index.write();
+        waits(None);
+        Entering { index, lock: self }
     }
 
     /// Whether somebody enters, or waits for that.
@@ -57,7 +72,8 @@ impl IndexLock {
 
     /// Begins anew with this index.
     pub fn replace(&self, index: Index) {
-        *self.write() = index;
+        let mut entering = self.write();
+        *entering = index;
         self.broken.store(false, Ordering::Release);
     }
 }
@@ -106,7 +122,7 @@ mod tests {
             panic!("as if a document could not be entered");
         });
         assert!(std::panic::catch_unwind(entering).is_err());
-        assert!(lock.is_broken());
+        assert!(lock.is_broken() && lock.read_first().is_none());
         assert_eq!(lock.read().len(), 0, "it can be read all the same");
         lock.replace(Index::of(Meaning::Nothing));
         assert!(!lock.is_broken());
@@ -132,9 +148,15 @@ mod tests {
                 thread::yield_now();
             }
             assert!(!entered.is_finished());
-            drop(lock.read_first());
+            assert!(lock.read_first().is_some());
+            // Not for ever: who waits to enter comes before those who come one after the other.
+            while lock.read_first().is_some() {
+                thread::yield_now();
+            }
+            assert!(!entered.is_finished());
             drop(reading);
             entered.join().unwrap();
+            assert!(lock.read_first().is_some());
         });
     }
 }

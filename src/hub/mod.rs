@@ -12,7 +12,7 @@
 //! failed there behind (`enricher`). Both it and the language model that may write a COMPACT's syntheses (`scribe`) are
 //! spoken with by `outside`, over `tls`.
 //! What a message is about to commit is compared with the Field before it is handed over, or behind (`detection`).
-//! Whatever computes lets writes pass (`courtesy`).
+//! Reads, indexing and comparing let writes pass (`courtesy`).
 //!
 //! What is only looked at (`looks`) needs no operation.
 //!
@@ -216,7 +216,7 @@ impl Hub {
                 readers: Arc::clone(&readers),
                 comparers: Arc::clone(&comparers),
                 indexers: Arc::clone(&indexers),
-                writes: writes.clone(),
+                writes: writes.of_another_field(),
                 metrics: Arc::clone(&metrics),
                 directory: home.map(|home| home.join(name)),
                 endpoint: endpoint.clone(),

@@ -15,7 +15,7 @@ use crate::log::LogError;
 use crate::protocol::{Cursor, DIRECT, EventName, EventSet, Subscription};
 
 /// How long to wait before a log that could not be read is tried again.
-const LOG_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LOG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Everything that one connection, stream or poll is told. Nothing is queued here: what is not taken costs nothing.
 pub struct Outbox {
@@ -189,6 +189,7 @@ impl Outbox {
         match page {
             Ok(page) => self.followers[at].give_page(page),
             Err(error) => {
+                tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
                 self.read_again(at, &error);
                 return false;
             }
@@ -198,7 +199,7 @@ impl Outbox {
 
     /// Lets a follower try a log again that could not be read for it; tells when.
     fn read_again(&mut self, at: usize, error: &LogError) -> Instant {
-        tracing::warn!(%error, "the log cannot be read for a follower; it is tried again");
+        tracing::debug!(%error, "a follower waits for the log");
         let then = Instant::now() + LOG_PAUSE;
         self.followers[at].read_again_at(then.into_std());
         then

@@ -29,7 +29,9 @@ pub(super) struct Planning {
     pub connection: Option<u64>,
     pub world: World,
     pub index: Arc<SharedIndex>,
-    /// What it may ask of a language model outside, where an earlier plan of it began to.
+    /// Whether a language model outside may be asked: what it is told leaves the house, so it is for what can be kept.
+    pub may_ask: bool,
+    /// What it may ask of one, where an earlier plan of it began to.
     pub errand: Option<Arc<Errand>>,
     /// Counts it among the reads until it is worked out.
     pub begun: Begun,
@@ -65,7 +67,7 @@ impl SummaryDesk {
             return Err(Refusal::new(
                 ErrorCode::Overloaded,
                 "Another COMPACT of this Field waits for the language model that writes its syntheses.",
-                "Repeat the message after the time given: that one is done by then. To archive or purge needs no waiting.",
+                "Repeat the message after the time given: the model is asked no longer than that. To archive or purge needs no waiting.",
             )
             .with("retry_after_ms", json!(left.as_millis() as u64)));
         }
@@ -85,10 +87,11 @@ impl Reads {
     /// Works out a plan and takes the message back to the actor, which decides it with that. An actor that is gone drops
     /// both, and the door says so.
     pub(super) fn prepare(&self, planning: Planning, to: oneshot::Sender<Answer>) {
-        let Planning { preparation, mut message, connection, world, index, errand, begun } = planning;
+        let Planning { preparation, mut message, connection, world, index, may_ask, errand, begun } =
+            planning;
         let units = preparation.units(&world);
-        // Where nothing matches nobody is asked, or waited for.
-        let desk = self.desk().filter(|_| preparation.summarizes(units.len()));
+        // Where nothing matches, or nothing can be kept, nobody is asked, or waited for.
+        let desk = self.desk().filter(|_| may_ask && preparation.summarizes(units.len()));
         let errand = match (desk, errand) {
             (Some(desk), None) => match desk.begin() {
                 Ok(errand) => Some(errand),

@@ -8,10 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
+use tokio::time::Instant;
 
+use super::outbox::LOG_PAUSE;
 use super::view::View;
 use crate::field::{
-    Entry, Notice, Subject, announced, archived, archived_places, document_of, kind, notices, places,
+    Entry, Notice, Subject, Wanting, World, announced, archived, archived_places, document_of, kind, notices,
+    places,
 };
 use crate::limits::{NOTICE_PAGE_PLACES, NOTICE_PAGES_MAX};
 use crate::log::LogError;
@@ -30,6 +33,8 @@ pub(super) struct Committed {
     places: u32,
     /// How many units it archived.
     archived: u32,
+    /// When the log is to be read again that could not be.
+    reads_again: Mutex<Option<Instant>>,
     /// Pages of their notices, the one used last at the end, and how many purges they know of.
     pages: Mutex<(usize, VecDeque<(usize, Page)>)>,
 }
@@ -48,7 +53,16 @@ impl Committed {
     pub fn new(entry: Arc<Entry>, origin: Option<u64>) -> Self {
         let (announced, places, archived) = (announced(&entry), places(&entry), archived_places(&entry));
         let first = ArcSwapOption::empty();
-        Self { entry, origin, announced, first, places, archived, pages: Mutex::default() }
+        Self {
+            entry,
+            origin,
+            announced,
+            first,
+            places,
+            archived,
+            reads_again: Mutex::default(),
+            pages: Mutex::default(),
+        }
     }
 
     pub fn epoch(&self) -> u64 {
@@ -63,8 +77,7 @@ impl Committed {
         }
         let view = view();
         let purges = view.world().purges.len();
-        let made = view.ask(|world| notices(world, &self.entry))?;
-        let told: Page = made.told.into_iter().map(Told::new).collect();
+        let told = self.made(&view, |world| Ok(notices(world, &self.entry)?.told))?;
         self.first.store(Some(Arc::new(First { told: Arc::clone(&told), purges })));
         Ok(told)
     }
@@ -101,8 +114,7 @@ impl Committed {
             Some((_, page)) => page,
             None => {
                 let some = start..start.saturating_add(NOTICE_PAGE_PLACES);
-                let made = view.ask(|world| archived(world, &self.entry, self.places, some.clone()))?;
-                made.into_iter().map(Told::new).collect()
+                self.made(&view, |world| archived(world, &self.entry, self.places, some.clone()))?
             }
         };
         pages.push_back((number, Arc::clone(&page)));
@@ -110,6 +122,34 @@ impl Committed {
             pages.pop_front();
         }
         Ok(Some(page))
+    }
+
+    /// Makes notices, with texts from the log where memory does not hold them. A log that could not be read is not asked
+    /// again at once, whoever wants to; of what is damaged nothing will ever be told, so it is passed.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    fn made(
+        &self,
+        view: &View,
+        make: impl Fn(&World) -> Result<Vec<Notice>, Wanting>,
+    ) -> Result<Page, LogError> {
+        let again = || self.reads_again.lock().unwrap_or_else(PoisonError::into_inner);
+        if again().is_some_and(|then| then > Instant::now()) {
+            return Err(LogError::Broken);
+        }
+        match view.ask(make) {
+            Ok(made) => Ok(made.into_iter().map(Told::new).collect()),
+            Err(error @ LogError::Corrupt { .. }) => {
+                tracing::error!(epoch = self.epoch(), %error, "some of what an operation did cannot be told");
+                Ok(Page::default())
+            }
+            Err(error) => {
+                tracing::warn!(epoch = self.epoch(), %error, "the log cannot be read for notices; it is tried again");
+                *again() = Some(Instant::now() + LOG_PAUSE);
+                Err(error)
+            }
+        }
     }
 
     /// The page that has what comes after a place of this operation.

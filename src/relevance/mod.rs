@@ -2,7 +2,7 @@
 //!
 //! This room knows nothing of agents, connections or operations. It is pure: the same documents, need and
 //! candidates give the same answer, bit for bit. It has no clock (the need says what is now), no randomness that
-//! shows, no I/O. A unit's confidence is not even an input: the protocol forbids it to count.
+//! shows, no I/O; only its long walks call back now and then whoever owns their thread (`pace`), which changes nothing. A unit's confidence is not even an input: the protocol forbids it to count.
 //!
 //! The way of a text, in reading order:
 //!

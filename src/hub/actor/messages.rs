@@ -88,7 +88,8 @@ impl Actor {
         self.note_life(&command);
         let Command { connection, message, .. } = command;
         let (world, index) = (self.state.world.clone(), Arc::clone(&self.parts.frame.index));
-        let planning = Planning { preparation, message, connection, world, index, errand, begun };
+        let may_ask = matches!(self.mode, Mode::Open);
+        let planning = Planning { preparation, message, connection, world, index, may_ask, errand, begun };
         let entry = self.state.world.last_epoch;
         let then = Then::Prepare(Box::new(planning));
         self.waiting.push(Waiting { entry, shows: self.shown, to, then });

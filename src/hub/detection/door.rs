@@ -131,17 +131,9 @@ fn look(
     if !statement.claims() {
         return Suspected::Unasked;
     }
-    // Asked here, where waiting for the index holds up nobody but this message.
-    if !detector.is_ready(world) {
-        return Suspected::Deferred { timed_out: false };
-    }
     let direction = match embedded {
         Embedded::Given(direction) => Some(&**direction),
         Embedded::Unasked | Embedded::Failed(_) => None,
     };
-    let with = u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
-    match detector.at_the_door(world, &statement, direction, reader, stop) {
-        Some(suspicions) => Suspected::Compared { with, suspicions: suspicions.into() },
-        None => Suspected::Unasked,
-    }
+    detector.at_the_door(world, &statement, direction, reader, stop)
 }

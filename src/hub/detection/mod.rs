@@ -19,7 +19,7 @@ pub(super) use behind::{Behind, Scan, Scanner};
 pub(super) use door::DetectionDoor;
 
 use super::index::SharedIndex;
-use crate::field::{Finding, Stated, Statement, Suspicion, UnitNo, World, stands, suspicions};
+use crate::field::{Finding, Stated, Statement, Suspected, Suspicion, UnitNo, World, stands, suspicions};
 use crate::relevance::{Document, Index, Reader, Sought};
 use memory::Memory;
 
@@ -44,13 +44,9 @@ impl Detector {
         Self { index, memory: Memory::default() }
     }
 
-    /// Whether the index knows nearly all of this world: what it lacks is little enough to compare each.
-    fn is_ready(&self, world: &World) -> bool {
-        self.index.lacks(world) <= EACH as usize
-    }
-
     /// Compares what is about to be committed with all units of `world`; ends early where `stop` says so. `direction` is
-    /// the text's own by a model outside. Nothing where the text claims nothing.
+    /// the text's own by a model outside. Nobody waits for the index: where it lacks much, or others have to come first,
+    /// that is for later.
     fn at_the_door(
         &self,
         world: &World,
@@ -58,25 +54,31 @@ impl Detector {
         direction: Option<&[f32]>,
         reader: &mut Reader,
         stop: impl Fn() -> bool,
-    ) -> Option<Vec<Suspicion>> {
+    ) -> Suspected {
+        let later = Suspected::Deferred { timed_out: false };
+        // What it lacks is compared each.
+        if self.index.lacks(world) > EACH as usize {
+            return later;
+        }
         let stated = statement.read();
         if stated.is_empty() {
-            return None;
+            return Suspected::Unasked;
         }
         let all = 0..u32::try_from(world.timeline.len()).unwrap_or(u32::MAX);
         let others = if all.len() <= EACH as usize {
-            all.filter_map(|place| unit_at(world, place)).collect()
+            all.clone().filter_map(|place| unit_at(world, place)).collect()
         } else {
-            // What the index lacks is not waited for: reads may hold it, and somebody waits here.
-            let (indexed, mut others) = self.index.as_it_is(|index| {
+            let found = self.index.as_it_is(|index| {
                 let sought = |reader: &mut Reader, doc: &Document<'_>| index.sought(reader, doc, direction);
                 let indexed = index.len().min(all.end);
                 (indexed, rivals(index, world, statement, 0..indexed, reader, sought))
             });
+            let Some((indexed, mut others)) = found else { return later };
             others.extend((indexed..all.end).filter_map(|place| unit_at(world, place)));
             others
         };
-        Some(self.suspicions(world, statement, &stated, others, stop))
+        let suspicions = self.suspicions(world, statement, &stated, others, stop);
+        Suspected::Compared { with: all.end, suspicions: suspicions.into() }
     }
 
     /// Compares a unit of the Field with those at these places of the timeline.

@@ -59,10 +59,11 @@ async fn what_is_recorded_is_compared_while_reads_hold_all_there_is() {
     let (release, released) = mpsc::channel::<()>();
     let index = Arc::clone(field.index());
     let reading = std::thread::spawn(move || {
-        index.as_it_is(|_| {
+        let read = index.as_it_is(|_| {
             holds.send(()).expect("the test waits");
             let _ = released.recv();
         });
+        assert!(read.is_some(), "nobody waits yet");
     });
     held.recv().expect("the index is read");
 

@@ -14,7 +14,7 @@ mod shelved;
 mod stage;
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc as mpsc_blocking};
 
 use arc_swap::ArcSwap;
@@ -55,9 +55,18 @@ struct Watch {
     scans: AtomicUsize,
     /// How many scans, which do so after their first row, and look-ups of one row still fail.
     failing: AtomicUsize,
+    /// Whether what is looked for is damaged, whenever it is.
+    damaged: AtomicBool,
 }
 
 impl Watch {
+    fn is_whole(&self) -> Result<(), LogError> {
+        match self.damaged.load(Ordering::SeqCst) {
+            true => Err(LogError::Corrupt { epoch: None, what: "the test wants it so".to_owned() }),
+            false => Ok(()),
+        }
+    }
+
     fn fails(&self) -> bool {
         let fails = |left: usize| left.checked_sub(1);
         self.failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok()
@@ -73,6 +82,7 @@ struct Watched(Box<dyn LogReader>, Arc<Watch>);
 impl LogReader for Watched {
     fn scan(&self, after: u64, each: &mut dyn FnMut(u64, &str) -> ControlFlow<()>) -> Result<(), LogError> {
         self.1.scans.fetch_add(1, Ordering::SeqCst);
+        self.1.is_whole()?;
         if self.1.fails() {
             self.0.scan(after, &mut |epoch, body| {
                 let _ = each(epoch, body);
@@ -84,6 +94,7 @@ impl LogReader for Watched {
     }
 
     fn get(&self, epoch: u64) -> Result<Option<Row>, LogError> {
+        self.1.is_whole()?;
         if self.1.fails() { Err(pulled()) } else { self.0.get(epoch) }
     }
 

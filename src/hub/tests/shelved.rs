@@ -41,6 +41,11 @@ fn history() -> Vec<Entry> {
     std::thread::spawn(history).join().expect("a history")
 }
 
+fn first_compact(entries: &[Entry]) -> &Entry {
+    let compacts = |entry: &&Entry| entry.events.iter().any(|event| event.units().is_some());
+    entries.iter().find(compacts).expect("a COMPACT")
+}
+
 async fn next(outbox: &mut Outbox) -> Push {
     timeout(Duration::from_secs(20), outbox.next()).await.expect("in time").expect("a push comes")
 }
@@ -64,6 +69,47 @@ async fn notices_whose_texts_cannot_be_read_are_made_once_they_can() {
     // Both pages of the first COMPACT, what was contested, superseded and retracted, and the page of the second one.
     assert_eq!(failed, 6);
     assert!(timeout(Duration::from_secs(3_600), outbox.next()).await.is_err(), "and nothing else");
+}
+
+/// What is damaged stays so: who follows is told everything else.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_text_that_is_damaged() {
+    let entries = history();
+    let mut rig = Rig::new(Bounds::default());
+    rig.publish(&entries);
+    let due = due(&entries, &rig.state.world, &observer(EventName::ALL), Cursor::default());
+    rig.shelve();
+    rig.shelf.damaged.store(true, Ordering::SeqCst);
+    let mut outbox = Outbox::new(Arc::clone(&rig.feed), None);
+    outbox.attach(observer(EventName::ALL), Cursor::default(), true);
+    let mut heard = Vec::new();
+    while let Ok(Some(push)) = timeout(Duration::from_secs(3_600), outbox.next()).await {
+        heard.push(told(&push));
+    }
+    assert!(heard.iter().all(|one| due.contains(one)));
+    let archived = |one: &&Due| one.1 == EventName::MemoryArchived;
+    assert!(due.iter().filter(archived).count() > ARCHIVED && heard.iter().filter(archived).count() == 0);
+    let last = heard.iter().rfind(|one| one.1 == EventName::MemoryRecorded).map(|one| one.0.epoch);
+    assert!(last > Some(first_compact(&entries).epoch), "what comes behind it is told");
+}
+
+/// Many follow, and the log fails: it is not read for each of them again and again.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_fails_is_tried_once_for_all_who_follow() {
+    let entries = history();
+    let compact = first_compact(&entries).epoch;
+    let entries: Vec<Entry> = entries.into_iter().filter(|entry| entry.epoch <= compact).collect();
+    let mut rig = Rig::new(Bounds::default());
+    rig.publish(&entries);
+    rig.shelve();
+    rig.shelf.failing.store(usize::MAX, Ordering::SeqCst);
+    let before = Cursor::new(compact - 1, u32::MAX);
+    for _ in 0..5 {
+        let mut outbox = Outbox::new(Arc::clone(&rig.feed), None);
+        outbox.attach(observer(EventName::ALL), before, true);
+        assert!(timeout(Duration::from_millis(100), outbox.next()).await.is_err());
+    }
+    assert_eq!(rig.shelf.scans.load(Ordering::SeqCst), 1);
 }
 
 /// What an operation itself tells of a unit is told from its entry: the log is asked for the rest alone.
