@@ -281,6 +281,12 @@ impl Field {
         &self.reads
     }
 
+    /// Its writes under way.
+    #[cfg(test)]
+    pub(super) fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
     /// The relevance index.
     pub(super) fn index(&self) -> &Arc<SharedIndex> {
         &self.frame.index

@@ -3,30 +3,54 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use super::stage::{PATIENCE, Stage, with_relations};
 use crate::config::{Config, SummarySettings};
+use crate::protocol::ErrorCode;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_a_model_takes_no_place_among_the_reads() {
-    // It takes requests and never answers.
+/// A Field with one unit, and a language model that takes requests and never answers.
+async fn beside_a_silent_model() -> (Stage, TcpListener) {
     let model = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", model.local_addr().expect("an address"));
     let (timeout_ms, total_ms) = (600_000, 600_000);
     let summary =
         SummarySettings { url, model: "m".to_owned(), key: None, ca_file: None, timeout_ms, total_ms };
     let stage = Stage::with(Config { summary: Some(summary), ..Config::default() }).await;
-    let mut line = stage.line(1, &["ada"]).await;
-    line.record("ada", "x", json!([])).await;
+    stage.line(1, &["ada"]).await.record("ada", "x", json!([])).await;
+    (stage, model)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_model_takes_no_place_among_reads_or_writes() {
+    let (stage, model) = beside_a_silent_model().await;
+    let mut line = stage.line(2, &[]).await;
     let pending = line.submit("ada", "COMPACT", &json!({ "strategy": "summarize" })).await;
     let _request = timeout(PATIENCE, model.accept()).await.expect("it is asked").expect("a connection");
-    assert_eq!(stage.hub.field(None).expect("there is a Field").reads().open(), 0);
+    let field = stage.hub.field(None).expect("there is a Field");
+    assert_eq!((field.reads().open(), field.writes().count()), (0, 0));
     timeout(PATIENCE, stage.hub.stop()).await.expect("the end waits for no model");
     let answer = timeout(PATIENCE, pending).await.expect("it is answered");
     answer.outcome.expect_err("it was not done");
+}
+
+/// What a model is told has left the house: it is told nothing for what cannot be kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_no_model_is_asked() {
+    let (stage, model) = beside_a_silent_model().await;
+    let mut line = stage.line(2, &[]).await;
+    stage.faults.set_full(true);
+    for (operation, payload) in
+        [("RECORD", with_relations("y", json!([]))), ("COMPACT", json!({ "strategy": "summarize" }))]
+    {
+        let refused = line.call("ada", operation, payload).await.outcome.expect_err("no room");
+        assert_eq!(refused.code, ErrorCode::StorageFull);
+    }
+    assert!(model.accept().now_or_never().is_none(), "nobody came");
+    stage.hub.stop().await;
 }
 
 /// More than leave memory between two turns of the actor.
