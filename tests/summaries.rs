@@ -141,6 +141,16 @@ async fn join(hub: &Hub) {
     ask(hub, "ann", "join", "REGISTER", json!({ "id": "ann", "role": "clerk" })).await;
 }
 
+/// A hub that an agent has joined, and a model that answers nobody before its gate opens.
+async fn beside_a_model_that_waits() -> (Fake, TempDir, Arc<Hub>) {
+    let fake = Fake::start(Mood::Well).await;
+    fake.gate.forget_permits(Semaphore::MAX_PERMITS);
+    let home = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(&home, settings(&fake.url))).await.unwrap();
+    join(&hub).await;
+    (fake, home, hub)
+}
+
 /// Records a unit of a task; its id.
 async fn record(hub: &Hub, task: &str, content: &str, more: Value) -> String {
     let mut payload = json!({
@@ -293,11 +303,7 @@ async fn a_model_that_fails_again_and_again_is_let_be_and_all_together_have_thei
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changes_while_it_is_written_is_written_anew_and_nothing_else_is() {
-    let fake = Fake::start(Mood::Well).await;
-    fake.gate.forget_permits(Semaphore::MAX_PERMITS);
-    let home = tempfile::tempdir().unwrap();
-    let hub = Hub::start(config(&home, settings(&fake.url))).await.unwrap();
-    join(&hub).await;
+    let (fake, _home, hub) = beside_a_model_that_waits().await;
     let [leaks, _] = two(&hub, "a").await;
     two(&hub, "b").await;
     let compacting = {
@@ -334,11 +340,7 @@ async fn what_changes_while_it_is_written_is_written_anew_and_nothing_else_is() 
 /// Four requests are under way; what the others are about is taken back, superseded, archived and purged meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_gone_before_its_turn_is_never_sent() {
-    let fake = Fake::start(Mood::Well).await;
-    fake.gate.forget_permits(Semaphore::MAX_PERMITS);
-    let home = tempfile::tempdir().unwrap();
-    let hub = Hub::start(config(&home, settings(&fake.url))).await.unwrap();
-    join(&hub).await;
+    let (fake, _home, hub) = beside_a_model_that_waits().await;
     // A type for each task, so that a COMPACT can name one.
     let types = [
         "finding",
@@ -391,11 +393,7 @@ async fn what_is_gone_before_its_turn_is_never_sent() {
 /// One COMPACT at a time is written, in one span of time over all of its plans.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_compact_is_told_when_to_come_again_and_others_go_on() {
-    let fake = Fake::start(Mood::Well).await;
-    fake.gate.forget_permits(Semaphore::MAX_PERMITS);
-    let home = tempfile::tempdir().unwrap();
-    let hub = Hub::start(config(&home, settings(&fake.url))).await.unwrap();
-    join(&hub).await;
+    let (fake, _home, hub) = beside_a_model_that_waits().await;
     let [leaks, _] = two(&hub, "a").await;
     record(&hub, "b", "May it be painted?", json!({ "type": "question" })).await;
     let compacting = {

@@ -20,7 +20,8 @@ pub(super) struct IndexLock {
     documents: AtomicUsize,
     /// Whether entering panicked, so that a document may be half entered.
     broken: AtomicBool,
-    /// Since when somebody waits to enter, if somebody does. Whoever's turn it is enters: one at a time.
+    /// Since when somebody waits to enter, if somebody does. Mostly one at a time does, whoever's turn it is; where the
+    /// indexer takes late vectors in beside, who began last.
     waits: Mutex<Option<Instant>>,
 }
 

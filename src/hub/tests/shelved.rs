@@ -46,6 +46,15 @@ fn first_compact(entries: &[Entry]) -> &Entry {
     entries.iter().find(compacts).expect("a COMPACT")
 }
 
+/// All of this published, archived texts let go of, and what is to be told of it.
+fn shelved(entries: &[Entry]) -> (Rig, Vec<Due>) {
+    let mut rig = Rig::new(Bounds::default());
+    rig.publish(entries);
+    let due = due(entries, &rig.state.world, &observer(EventName::ALL), Cursor::default());
+    rig.shelve();
+    (rig, due)
+}
+
 async fn next(outbox: &mut Outbox) -> Push {
     timeout(Duration::from_secs(20), outbox.next()).await.expect("in time").expect("a push comes")
 }
@@ -53,10 +62,7 @@ async fn next(outbox: &mut Outbox) -> Push {
 #[tokio::test(start_paused = true)]
 async fn notices_whose_texts_cannot_be_read_are_made_once_they_can() {
     let entries = history();
-    let mut rig = Rig::new(Bounds::default());
-    rig.publish(&entries);
-    let due = due(&entries, &rig.state.world, &observer(EventName::ALL), Cursor::default());
-    rig.shelve();
+    let (rig, due) = shelved(&entries);
     let mut outbox = Outbox::new(Arc::clone(&rig.feed), None);
     outbox.attach(observer(EventName::ALL), Cursor::default(), true);
     let mut failed = 0;
@@ -75,10 +81,7 @@ async fn notices_whose_texts_cannot_be_read_are_made_once_they_can() {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_a_text_that_is_damaged() {
     let entries = history();
-    let mut rig = Rig::new(Bounds::default());
-    rig.publish(&entries);
-    let due = due(&entries, &rig.state.world, &observer(EventName::ALL), Cursor::default());
-    rig.shelve();
+    let (rig, due) = shelved(&entries);
     rig.shelf.damaged.store(true, Ordering::SeqCst);
     let mut outbox = Outbox::new(Arc::clone(&rig.feed), None);
     outbox.attach(observer(EventName::ALL), Cursor::default(), true);
