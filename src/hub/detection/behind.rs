@@ -326,7 +326,8 @@ fn cut_off(scanned: usize, of: usize) -> Refusal {
 /// The log takes nothing at present, for this reason, which says what is to be done.
 fn not_kept(why: &Refusal, scanned: usize, of: usize) -> Refusal {
     let message = format!(
-        "{} The scan was ended after {scanned} of {of} units; what is kept of what it found is listed.",
+        "The scan was ended after {scanned} of {of} units; what it had entered by then is listed. What it found last could \
+         not be: {}",
         why.message
     );
     Refusal { message: message.into(), ..why.clone() }
